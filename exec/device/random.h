@@ -43,15 +43,28 @@ constexpr std::uint32_t philox_factor1 = 0xCD9E8D57U;
 constexpr std::uint32_t philox_step0 = 0x9E3779B9U;
 constexpr std::uint32_t philox_step1 = 0xBB67AE85U;
 
+struct WideProduct {
+  std::uint32_t upper;
+  std::uint32_t lower;
+};
+
+PIPESIM_ANYWHERE static inline WideProduct wide_product(std::uint32_t a, std::uint32_t b) {
+#ifdef __CUDA_ARCH__
+  return {__umulhi(a, b), a * b};
+#else
+  const std::uint64_t all = std::uint64_t{a} * b;
+  return {static_cast<std::uint32_t>(all >> 32), static_cast<std::uint32_t>(all)};
+#endif
+}
+
 // The generator itself: four words by counter and key.
 PIPESIM_ANYWHERE static inline RandomWords philox(const RandomWords& counter, std::uint32_t key0,
                                                   std::uint32_t key1) {
   RandomWords c = counter;
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t p0 = std::uint64_t{philox_factor0} * c.word[0];
-    const std::uint64_t p1 = std::uint64_t{philox_factor1} * c.word[2];
-    c = {{static_cast<std::uint32_t>(p1 >> 32) ^ c.word[1] ^ key0, static_cast<std::uint32_t>(p1),
-          static_cast<std::uint32_t>(p0 >> 32) ^ c.word[3] ^ key1, static_cast<std::uint32_t>(p0)}};
+    const WideProduct p0 = wide_product(philox_factor0, c.word[0]);
+    const WideProduct p1 = wide_product(philox_factor1, c.word[2]);
+    c = {{p1.upper ^ c.word[1] ^ key0, p1.lower, p0.upper ^ c.word[3] ^ key1, p0.lower}};
     key0 += philox_step0;
     key1 += philox_step1;
   }

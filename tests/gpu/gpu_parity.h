@@ -190,13 +190,14 @@ struct Shape {
   std::int64_t columns;
 };
 
-// Beside and below groups of four, blocks and chunks; many rows, wide rows. An emulated GPU
-// takes the longer the more numbers there are.
-inline const std::vector<Shape> shapes{{1, 1},    {3, 1},     {1, 3},     {17, 17},
-                                       {3, 129},  {129, 3},   {65, 64},   {1, 1000},
-                                       {1000, 7}, {17, 1024}, {300, 257}, {5, 4099}};
-inline const std::vector<Shape> small_shapes{{1, 1},   {3, 1},   {1, 3},    {17, 17},
-                                             {129, 3}, {65, 64}, {1, 4099}, {1000, 7}};
+// Beside and below groups of four, blocks and chunks; many rows, and rows of each number of
+// packs that a thread may hold, and more. An emulated GPU takes the longer the more numbers
+// there are.
+inline const std::vector<Shape> shapes{
+    {1, 1},    {3, 1},     {1, 3},     {17, 17},  {3, 129},  {129, 3},  {65, 64},  {1, 1000},
+    {1000, 7}, {17, 1024}, {300, 257}, {5, 4099}, {3, 1500}, {9, 2051}, {2, 8193}, {2100, 3}};
+inline const std::vector<Shape> small_shapes{{1, 1},   {3, 1},    {1, 3},    {17, 17}, {129, 3},
+                                             {65, 64}, {1, 4099}, {1000, 7}, {1, 8193}};
 
 inline const std::vector<Shape>& shapes_tried() {
   return testing::is_thorough() ? shapes : small_shapes;

@@ -39,16 +39,11 @@ __device__ inline Four four_of(const float* aligned) {
   return {{all.x, all.y, all.z, all.w}};
 }
 
+// Four of a strip, which this thread brings.
 template <typename T>
-__device__ inline void load_strip(const HeadRows<const T>& x, int first, int column, Strip& strip) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int line = thread / (depth / 4);
-  const int p = thread % (depth / 4) * 4;
-  Four four = {{0, 0, 0, 0}};
-  if (first + line < x.count && column + p < x.columns) {
-    four = load<4>(x.row(first + line) + column + p, group_size(column + p, x.columns));
-  }
-  for (int j = 0; j < 4; ++j) strip[p + j][line] = four.v[j];
+__device__ inline Four fetch(const HeadRows<const T>& x, int row, int column) {
+  if (row >= x.count || column >= x.columns) return {};
+  return load<4>(x.row(row) + column, group_size(column, x.columns));
 }
 
 struct Products {
@@ -56,28 +51,39 @@ struct Products {
   Strip b;
 };
 
-// sum[i][j] = a's row times b's row, of this thread's part of the two tiles.
-// Nobody reads `room` any more when it returns.
+// sum[i][j] = a's row times b's row, of this thread's part of the two tiles. The next strips are
+// under way while these are multiplied. Nobody reads `room` any more when it returns.
 template <typename T>
 __device__ inline void products(const HeadRows<const T>& a, int first_a, const HeadRows<const T>& b,
-                                int first_b, Products& room, float (&sum)[side][side]) {
+                                int first_b, Products (&room)[2], float (&sum)[side][side]) {
   for (auto& row : sum) {
     for (float& one : row) one = 0;
   }
+  const int line = static_cast<int>(threadIdx.x) / (depth / 4);
+  const int place = static_cast<int>(threadIdx.x) % (depth / 4) * 4;
+  Four next_a = fetch(a, first_a + line, place);
+  Four next_b = fetch(b, first_b + line, place);
+  int turn = 0;
   for (int column = 0; column < a.columns; column += depth) {
-    load_strip(a, first_a, column, room.a);
-    load_strip(b, first_b, column, room.b);
+    Products& strips = room[turn];
+    turn = 1 - turn;
+    for (int j = 0; j < 4; ++j) {
+      strips.a[place + j][line] = next_a.v[j];
+      strips.b[place + j][line] = next_b.v[j];
+    }
     __syncthreads();
+    next_a = fetch(a, first_a + line, column + depth + place);
+    next_b = fetch(b, first_b + line, column + depth + place);
 #pragma unroll
     for (int p = 0; p < depth; ++p) {
-      const Four left = four_of(&room.a[p][own_row()]);
-      const Four right = four_of(&room.b[p][own_column()]);
+      const Four left = four_of(&strips.a[p][own_row()]);
+      const Four right = four_of(&strips.b[p][own_column()]);
       for (int i = 0; i < side; ++i) {
         for (int j = 0; j < side; ++j) sum[i][j] += left.v[i] * right.v[j];
       }
     }
-    __syncthreads();
   }
+  __syncthreads();
 }
 
 // A thread's part of a tile of results: 4 rows, and of each group of 64 columns 4.
@@ -102,18 +108,26 @@ struct Sums {
 template <int groups, typename T>
 __device__ inline void mix(const Weights& weights, const HeadRows<const T>& x, int first,
                            WideStrip<groups>& room, Sums<groups>& sums) {
-  for (int p = 0; p < tile; p += depth) {
-    for (int i = static_cast<int>(threadIdx.x); i < depth * groups * tile / 4; i += block_threads) {
+  Four next[groups];  // of the strip's fours each 256th
+  const auto fetch_next = [&](int p) {
+#pragma unroll
+    for (int k = 0; k < groups; ++k) {
+      const int i = static_cast<int>(threadIdx.x) + k * block_threads;
       const int line = i / (groups * tile / 4);
-      const int column = i % (groups * tile / 4) * 4;
-      Four four = {{0, 0, 0, 0}};
-      if (first + p + line < x.count && column < x.columns) {
-        four = load<4>(x.row(first + p + line) + column, group_size(column, x.columns));
-      }
-      *reinterpret_cast<float4*>(&room[line][column]) =
-          make_float4(four.v[0], four.v[1], four.v[2], four.v[3]);
+      next[k] = fetch(x, first + p + line, i % (groups * tile / 4) * 4);
+    }
+  };
+  fetch_next(0);
+  for (int p = 0; p < tile; p += depth) {
+#pragma unroll
+    for (int k = 0; k < groups; ++k) {
+      const int i = static_cast<int>(threadIdx.x) + k * block_threads;
+      const auto& v = next[k].v;
+      *reinterpret_cast<float4*>(&room[i / (groups * tile / 4)][i % (groups * tile / 4) * 4]) =
+          make_float4(v[0], v[1], v[2], v[3]);
     }
     __syncthreads();
+    if (p + depth < tile) fetch_next(p + depth);
 #pragma unroll
     for (int q = 0; q < depth; q += 4) {
       Four left[side];
@@ -131,6 +145,13 @@ __device__ inline void mix(const Weights& weights, const HeadRows<const T>& x, i
     __syncthreads();
   }
 }
+
+// By turns for products and for mixing.
+template <int groups>
+union Room {
+  Products products[2];
+  WideStrip<groups> wide;
+};
 
 __device__ inline void store_weights(const float (&part)[side][side], Weights& weights) {
   for (int i = 0; i < side; ++i) {
@@ -191,13 +212,16 @@ __device__ inline void exponentials(Weights& scores, Softmax& rows) {
   rows.sum[row] = rows.sum[row] * factor + ((parts[0] + parts[1]) + (parts[2] + parts[3]));
 }
 
+// Of a multiprocessor: two, where registers allow it, hide each other's waits.
+template <int groups>
+constexpr int blocks_at_once = groups > 2 ? 1 : 2;
+
 template <typename T, int groups>
 __global__ void __launch_bounds__(block_threads) attention_kernel(AttentionArrays<T> arrays) {
-  alignas(16) __shared__ Products room;
+  alignas(16) __shared__ Room<groups> room;
   alignas(16) __shared__ Weights weights;
-  alignas(16) __shared__ WideStrip<groups> wide;
   __shared__ Softmax rows;
-  const Place place = place_of_queries(arrays.sequence, tile);
+  const Place place = place_of_queries(arrays.sequence, arrays.heads, tile);
   const auto queries = arrays.queries(arrays.qkv, place.head);
   const auto keys = arrays.keys(arrays.qkv, place.head / arrays.group());
   const auto values = arrays.values(arrays.qkv, place.head / arrays.group());
@@ -210,7 +234,7 @@ __global__ void __launch_bounds__(block_threads) attention_kernel(AttentionArray
   // Every row meets key 0 first, so that its largest score is soon a number.
   for (int key = 0; key <= place.first; key += tile) {
     float score[side][side];
-    products(queries, place.first, keys, key, room, score);
+    products(queries, place.first, keys, key, room.products, score);
     for (int i = 0; i < side; ++i) {
       for (int j = 0; j < side; ++j) {
         const bool seen = key + own_column() + j <= place.first + row + i;
@@ -224,7 +248,7 @@ __global__ void __launch_bounds__(block_threads) attention_kernel(AttentionArray
     float factor[side];
     for (int i = 0; i < side; ++i) factor[i] = rows.factor[row + i];
     y.scale(factor);
-    mix<groups>(weights, values, key, wide, y);
+    mix<groups>(weights, values, key, room.wide, y);
   }
   float inverse[side];
   for (int i = 0; i < side; ++i) inverse[i] = 1 / rows.sum[row + i];
@@ -250,11 +274,11 @@ __device__ inline Query query_of(const AttentionArrays<T>& arrays, int head, int
 }
 
 template <typename T, int groups>
-__global__ void __launch_bounds__(block_threads) query_gradient_kernel(AttentionArrays<T> arrays) {
-  alignas(16) __shared__ Products room;
+__global__ void __launch_bounds__(block_threads, blocks_at_once<groups>)
+    query_gradient_kernel(AttentionArrays<T> arrays) {
+  alignas(16) __shared__ Room<groups> room;
   alignas(16) __shared__ Weights weights;
-  alignas(16) __shared__ WideStrip<groups> wide;
-  const Place place = place_of_queries(arrays.sequence, tile);
+  const Place place = place_of_queries(arrays.sequence, arrays.heads, tile);
   const auto queries = arrays.queries(arrays.qkv, place.head);
   const auto keys = arrays.keys(arrays.qkv, place.head / arrays.group());
   const auto values = arrays.values(arrays.qkv, place.head / arrays.group());
@@ -266,8 +290,8 @@ __global__ void __launch_bounds__(block_threads) query_gradient_kernel(Attention
   for (int key = 0; key <= place.first; key += tile) {
     float score[side][side];
     float slope[side][side];
-    products(queries, place.first, keys, key, room, score);
-    products(dy, place.first, values, key, room, slope);
+    products(queries, place.first, keys, key, room.products, score);
+    products(dy, place.first, values, key, room.products, slope);
     for (int i = 0; i < side; ++i) {
       for (int j = 0; j < side; ++j) {
         const bool seen = key + own_column() + j <= first + i;
@@ -276,7 +300,7 @@ __global__ void __launch_bounds__(block_threads) query_gradient_kernel(Attention
       }
     }
     store_weights(slope, weights);
-    mix<groups>(weights, keys, key, wide, dq);
+    mix<groups>(weights, keys, key, room.wide, dq);
   }
   const float factor[side] = {arrays.scale, arrays.scale, arrays.scale, arrays.scale};
   dq.scale(factor);
@@ -285,12 +309,11 @@ __global__ void __launch_bounds__(block_threads) query_gradient_kernel(Attention
 
 // Rows of the tiles are keys, columns queries: of each head that shares the keys, in turn.
 template <typename T, int groups>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, blocks_at_once<groups>)
     key_value_gradient_kernel(AttentionArrays<T> arrays) {
-  alignas(16) __shared__ Products room;
+  alignas(16) __shared__ Room<groups> room;
   alignas(16) __shared__ Weights weights;
-  alignas(16) __shared__ WideStrip<groups> wide;
-  const Place place = place_of_keys(arrays.sequence, tile);
+  const Place place = place_of_keys(arrays.sequence, arrays.kv_heads, tile);
   const auto keys = arrays.keys(arrays.qkv, place.head);
   const auto values = arrays.values(arrays.qkv, place.head);
   const int first = place.first + own_row();
@@ -305,7 +328,7 @@ __global__ void __launch_bounds__(block_threads)
       float weight[side][side];
       float slope[side][side];
       Query query[side];
-      products(keys, place.first, queries, tile_of_queries, room, weight);
+      products(keys, place.first, queries, tile_of_queries, room.products, weight);
       for (int j = 0; j < side; ++j) {
         const int at = tile_of_queries + own_column() + j;
         query[j] = query_of(arrays, head, at);
@@ -315,13 +338,13 @@ __global__ void __launch_bounds__(block_threads)
         }
       }
       store_weights(weight, weights);
-      mix<groups>(weights, dy, tile_of_queries, wide, dv);
-      products(values, place.first, dy, tile_of_queries, room, slope);
+      mix<groups>(weights, dy, tile_of_queries, room.wide, dv);
+      products(values, place.first, dy, tile_of_queries, room.products, slope);
       for (int i = 0; i < side; ++i) {
         for (int j = 0; j < side; ++j) slope[i][j] = weight[i][j] * (slope[i][j] - query[j].dot);
       }
       store_weights(slope, weights);
-      mix<groups>(weights, queries, tile_of_queries, wide, dk);
+      mix<groups>(weights, queries, tile_of_queries, room.wide, dk);
     }
   }
   const float factor[side] = {arrays.scale, arrays.scale, arrays.scale, arrays.scale};
@@ -336,16 +359,20 @@ constexpr int dot_threads = 16;
 template <typename T>
 __global__ void dots_kernel(std::int64_t count, std::int64_t heads, std::int64_t sequence,
                             std::int64_t head_size, const T* y, const T* dy, float* dots) {
+  constexpr int size = group_of<T>;
   __shared__ float room[block_threads];
   const int own = static_cast<int>(threadIdx.x) % dot_threads;
   const std::int64_t i = (std::int64_t{blockIdx.x} * block_threads + threadIdx.x) / dot_threads;
   float sum = 0;
   if (i < count) {
-    for (std::int64_t column = 4 * own; column < head_size; column += 4 * dot_threads) {
-      const int n = group_size(column, head_size);
-      const Four a = load<4>(y + i * head_size + column, n);
-      const Four b = load<4>(dy + i * head_size + column, n);
-      sum += (a.v[0] * b.v[0] + a.v[1] * b.v[1]) + (a.v[2] * b.v[2] + a.v[3] * b.v[3]);
+    for (std::int64_t column = size * own; column < head_size; column += size * dot_threads) {
+      const int n = group_size<size>(column, head_size);
+      const auto a = load_pack(y + i * head_size + column, n);
+      const auto b = load_pack(dy + i * head_size + column, n);
+      auto products = a.unpacked();
+      const auto others = b.unpacked();
+      for (int j = 0; j < size; ++j) products.v[j] *= others.v[j];
+      sum += tree<size>(products.v, Add());
     }
   }
   room[threadIdx.x] = sum;

@@ -82,8 +82,9 @@ AttentionArrays<T> arrays_of(const AttentionShape& shape, const T* qkv, T* resul
   return arrays;
 }
 
-// The blocks of all heads stand side by side. Those with the most to do come
-// first: a head's last queries, or its first keys.
+// The blocks of a sequence stand side by side. Of all its heads, those with the
+// most to do come first, so that it ends with short ones: a head's last queries, or
+// its first keys.
 struct Place {
   int head;
   int first;  // of the tile's rows
@@ -92,14 +93,18 @@ struct Place {
     return sequence - first < tile ? sequence : first + tile;
   }
 };
-__device__ inline Place place_of_keys(int sequence, int tile) {
+__device__ inline Place place_of_keys(int sequence, int heads, int tile) {
   const auto tiles = static_cast<unsigned>((sequence + tile - 1) / tile);
-  return {static_cast<int>(blockIdx.x / tiles), static_cast<int>(blockIdx.x % tiles) * tile};
+  const auto across = static_cast<unsigned>(heads);  // of a sequence
+  const unsigned own_sequence = blockIdx.x / (across * tiles);
+  const unsigned own = blockIdx.x % (across * tiles);
+  return {static_cast<int>(own_sequence * across + own % across),
+          static_cast<int>(own / across) * tile};
 }
-__device__ inline Place place_of_queries(int sequence, int tile) {
-  const auto tiles = static_cast<unsigned>((sequence + tile - 1) / tile);
-  return {static_cast<int>(blockIdx.x / tiles),
-          static_cast<int>(tiles - 1 - blockIdx.x % tiles) * tile};
+__device__ inline Place place_of_queries(int sequence, int heads, int tile) {
+  const Place place = place_of_keys(sequence, heads, tile);
+  const int tiles = (sequence + tile - 1) / tile;
+  return {place.head, (tiles - 1) * tile - place.first};
 }
 inline unsigned attention_grid(const AttentionShape& shape, std::int64_t heads, int tile) {
   return grid(shape.batch * heads * blocks_for(shape.sequence, tile));

@@ -1,6 +1,8 @@
 // Causal attention of bfloat16, and back through it, on tensor cores.
 //
-// The orders are those of attention.cu, on larger tiles (Dao, 2023). Operands are
+// The orders are those of attention.cu, on larger tiles (Dao, 2023). A fragment that is
+// loaded from shared memory is multiplied by 32 rows, since for 16 the loads would take
+// longer than the products. Operands are
 // bfloat16, and so are weights and their gradients when they are multiplied by
 // another matrix; sums, softmax and what is kept are float32. The next keys and
 // values, or queries, are copied while these are used: one barrier a tile.
@@ -18,31 +20,34 @@ using Arrays = AttentionArrays<gpuBfloat16>;
 
 constexpr float log2_e = 1.44269504F;
 
-// How a kernel deals out its work: a warp has 16 x `high` of a block's `own` rows,
-// and meets `others` at a time. They lie in shared memory: `kinds` of its own, then
-// two kinds of others, twice.
-template <int warp_count, int fragments_high, int rows_met, int own_kinds>
+// How a kernel deals out its work: a warp has 16 x `high` of a block's `own` rows, which
+// `sharing` warps have together, and meets `others` at a time. They lie in shared memory:
+// `kinds` of its own, then two kinds of others, twice. How far loads are `ahead` was measured.
+template <int warp_count, int fragments_high, int rows_met, int own_kinds, int sharing,
+          int steps_ahead>
 struct Plan {
   static constexpr int warps = warp_count;
   static constexpr int threads = 32 * warps;
   static constexpr int high = fragments_high;
-  static constexpr int own = 16 * high * warps;
+  static constexpr int own = 16 * high * warps / sharing;
   static constexpr int others = rows_met;
   static constexpr int kinds = own_kinds;
+  static constexpr int ahead = steps_ahead;
 };
-using ForwardPlan = Plan<4, 2, 64, 1>;
-using QueryPlan = Plan<4, 2, 32, 2>;
-using KeyPlan = Plan<8, 1, 64, 2>;
+using ForwardPlan = Plan<4, 2, 64, 1, 1, 1>;
+using QueryPlan = Plan<4, 2, 32, 2, 1, 2>;
+using KeyPlan = Plan<8, 2, 64, 2, 2, 2>;
 
 template <typename Plan, int size>
 constexpr int plan_bytes() {
   return tile_bytes<size>(Plan::kinds * Plan::own + 4 * Plan::others);
 }
 constexpr int float_bytes = 4;
-// With logarithms and dots of the queries, twice.
+// With logarithms and dots of the queries, twice, and weights that warps pass on.
 template <int size>
 constexpr int key_plan_bytes() {
-  return plan_bytes<KeyPlan, size>() + 4 * KeyPlan::others * float_bytes;
+  return plan_bytes<KeyPlan, size>() + 4 * KeyPlan::others * float_bytes +
+         2 * KeyPlan::own * KeyPlan::others;
 }
 
 template <typename Plan, int size>
@@ -63,7 +68,7 @@ __device__ inline void store_own_tile(SharedAddress tile, const HeadRows<gpuBflo
 // A warp's first row of the block's.
 template <typename Plan>
 __device__ inline int warp_row() {
-  return static_cast<int>(threadIdx.x) / 32 * 16 * Plan::high;
+  return static_cast<int>(threadIdx.x) / 32 * 16 * Plan::high % Plan::own;
 }
 
 template <int high>
@@ -137,7 +142,7 @@ __global__ void __launch_bounds__(ForwardPlan::threads, 2)
   constexpr int high = Plan::high;
   constexpr int others = Plan::others;
   constexpr SharedAddress both = shared_rows<size>(2 * others);
-  const Place place = place_of_queries(arrays.sequence, Plan::own);
+  const Place place = place_of_queries(arrays.sequence, arrays.heads, Plan::own);
   Part<Plan, size> keys(arrays.keys(arrays.qkv, place.head / arrays.group()), 0);
   const SharedAddress q = dynamic_shared();
   const SharedAddress k = q + shared_rows<size>(Plan::own);
@@ -166,12 +171,12 @@ __global__ void __launch_bounds__(ForwardPlan::threads, 2)
       keys.template start_tile<others>(v + next, is_wide, arrays.kv_size());
     }
     SumTiles<high, others> weight;
-    products<size, high, others>(own_q, k + now, weight);
+    products<size, high, others, Plan::ahead>(own_q, k + now, weight);
     if (key + others > place.first + 1) {
       mask<true, high, others>(weight, place.first + row, key, -INFINITY);
     }
     exponentials<size, high, others>(weight, arrays.scale * log2_e, largest, sum, y);
-    mix<size, high, others>(weight, v + now, y);
+    mix<size, high, others, Plan::ahead>(weight, v + now, y);
     now = next;
   }
 #pragma unroll
@@ -201,7 +206,7 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
   constexpr int high = Plan::high;
   constexpr int others = Plan::others;
   constexpr SharedAddress both = shared_rows<size>(2 * others);
-  const Place place = place_of_queries(arrays.sequence, Plan::own);
+  const Place place = place_of_queries(arrays.sequence, arrays.heads, Plan::own);
   Part<Plan, size> keys(arrays.keys(arrays.qkv, place.head / arrays.group()), 0);
   const SharedAddress q = dynamic_shared();
   const SharedAddress dy = q + shared_rows<size>(Plan::own);
@@ -243,7 +248,7 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
     }
     SumTiles<high, others> weight;
     SumTiles<high, others> slope;
-    products<size, high, others>(own_q, k + now, weight);
+    products<size, high, others, Plan::ahead>(own_q, k + now, weight);
 #pragma unroll
     for (int i = 0; i < high; ++i) {
 #pragma unroll
@@ -257,7 +262,7 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
     if (key + others > place.first + 1) {
       mask<true, high, others>(weight, place.first + row, key, 0);
     }
-    products<size, high, others>(own_dy, v + now, slope);
+    products<size, high, others, Plan::ahead>(own_dy, v + now, slope);
 #pragma unroll
     for (int i = 0; i < high; ++i) {
 #pragma unroll
@@ -268,7 +273,7 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
         }
       }
     }
-    mix<size, high, others>(slope, k + now, dq);
+    mix<size, high, others, Plan::ahead>(slope, k + now, dq);
     now = next;
   }
   float scale[high][2];
@@ -327,25 +332,35 @@ class QueryReader {
 };
 
 // Rows of the scores are keys here, columns queries: of each head that shares the keys, in turn.
+// Two warps share 32 keys, since one has no registers for the sums of both. The first makes the
+// weights and adds up dv, the second makes their gradients and adds up dk; it gets the weights
+// as they are multiplied, in bfloat16.
 template <int size>
 __global__ void __launch_bounds__(KeyPlan::threads, 1)
     tensor_key_value_gradient_kernel(Arrays arrays, bool is_wide) {
   using Plan = KeyPlan;
   constexpr int high = Plan::high;
   constexpr int others = Plan::others;
-  const Place place = place_of_keys(arrays.sequence, Plan::own);
+  constexpr int half = Plan::threads / 2;
+  const Place place = place_of_keys(arrays.sequence, arrays.kv_heads, Plan::own);
   const SharedAddress k = dynamic_shared();
   const SharedAddress v = k + shared_rows<size>(Plan::own);
   QueryTile<size> now = {v + shared_rows<size>(Plan::own)};
   QueryTile<size> next = {now.q + QueryTile<size>::bytes};
+  const int thread = static_cast<int>(threadIdx.x);
+  const SharedAddress passed_on = next.q + QueryTile<size>::bytes;
+  const auto passed = [&](int i, int j) -> FragmentA& {
+    const int at = (i * others / 16 + j) * half + thread % half;
+    return shared_at<FragmentA>(passed_on + shared_bytes(at * int{sizeof(FragmentA)}));
+  };
   const int row = warp_row<Plan>();
-  const SharedAddress own_k = k + shared_rows<size>(row);
-  const SharedAddress own_v = v + shared_rows<size>(row);
+  const int pair = 1 + row / (16 * high);  // its barrier
+  const bool makes_dk = thread >= half;
+  const SharedAddress own = (makes_dk ? v : k) + shared_rows<size>(row);
 
   start_own_tile<Plan, size>(k, arrays.keys(arrays.qkv, place.head), place, is_wide);
   start_own_tile<Plan, size>(v, arrays.values(arrays.qkv, place.head), place, is_wide);
-  SumTiles<high, size> dk = {};
-  SumTiles<high, size> dv = {};
+  SumTiles<high, size> sums = {};
   const float factor = arrays.scale * log2_e;
   for (int i_of_group = 0; i_of_group < arrays.group(); ++i_of_group) {
     // Nobody reads the tile `now` any more: the barrier of the last step came after that.
@@ -355,52 +370,66 @@ __global__ void __launch_bounds__(KeyPlan::threads, 1)
       finish_copies();
       __syncthreads();
       if (query + others < arrays.sequence) reader.start(next, is_wide);
-      SumTiles<high, others> weight;
-      SumTiles<high, others> slope;
-      products<size, high, others>(own_k, now.q, weight);
+      Weights<high, others> weights;
+      SumTiles<high, others> part;  // of scores, or of weights' gradients
+      products<size, high, others, Plan::ahead>(own, makes_dk ? now.dy() : now.q, part);
+      if (!makes_dk) {
+        if (query < place.first + Plan::own) {
+          mask<false, high, others>(part, place.first + row, query, -INFINITY);
+        }
 #pragma unroll
-      for (int j = 0; j < others / 8; ++j) {
-        const auto log_sums = shared_at<float2>(now.log_sum(8 * j + column_of_sum(0)));
+        for (int j = 0; j < others / 8; ++j) {
+          const auto log_sums = shared_at<float2>(now.log_sum(8 * j + column_of_sum(0)));
+#pragma unroll
+          for (int i = 0; i < high; ++i) {
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+              const float log_sum = (e % 2 == 0 ? log_sums.x : log_sums.y) * log2_e;
+              part[i][j].v[e] = power_of_two(part[i][j].v[e] * factor - log_sum);
+            }
+          }
+        }
+        round<high, others>(part, weights);
 #pragma unroll
         for (int i = 0; i < high; ++i) {
 #pragma unroll
-          for (int e = 0; e < 4; ++e) {
-            const float log_sum = (e % 2 == 0 ? log_sums.x : log_sums.y) * log2_e;
-            weight[i][j].v[e] = power_of_two(weight[i][j].v[e] * factor - log_sum);
+          for (int j = 0; j < others / 16; ++j) passed(i, j) = weights[i][j];
+        }
+        pair_barrier_pass(pair);
+      } else {
+        pair_barrier_wait(pair);
+#pragma unroll
+        for (int j = 0; j < others / 16; ++j) {
+          const auto near = shared_at<float2>(now.dot(16 * j + column_of_sum(0)));
+          const auto far = shared_at<float2>(now.dot(16 * j + 8 + column_of_sum(0)));
+#pragma unroll
+          for (int i = 0; i < high; ++i) {
+            const FragmentA weight = passed(i, j);
+#pragma unroll
+            for (int w = 0; w < 4; ++w) {
+              const float* slope = part[i][2 * j + w / 2].v + w % 2 * 2;
+              const float2 dots = w < 2 ? near : far;
+              float of[2];
+              unpack(weight.word[w], of, static_cast<const gpuBfloat16*>(nullptr));
+              weights[i][j].word[w] =
+                  bfloat16_pair(of[0] * (slope[0] - dots.x), of[1] * (slope[1] - dots.y));
+            }
           }
         }
       }
-      if (query < place.first + Plan::own) {
-        mask<false, high, others>(weight, place.first + row, query, 0);
-      }
-      mix<size, high, others>(weight, now.dy(), dv);
-      products<size, high, others>(own_v, now.dy(), slope);
-#pragma unroll
-      for (int j = 0; j < others / 8; ++j) {
-        const auto dots = shared_at<float2>(now.dot(8 * j + column_of_sum(0)));
-#pragma unroll
-        for (int i = 0; i < high; ++i) {
-#pragma unroll
-          for (int e = 0; e < 4; ++e) {
-            slope[i][j].v[e] =
-                weight[i][j].v[e] * (slope[i][j].v[e] - (e % 2 == 0 ? dots.x : dots.y));
-          }
-        }
-      }
-      mix<size, high, others>(slope, now.q, dk);
+      mix<size, high, others, Plan::ahead>(weights, makes_dk ? now.q : now.dy(), sums);
       const QueryTile<size> free = now;
       now = next;
       next = free;
     }
   }
+  // Each into the rows that it alone has read.
   float scale[high][2];
-  set_all(scale, arrays.scale);
-  write_sums<size, high>(dk, scale, own_k);
-  set_all(scale, 1);
-  write_sums<size, high>(dv, scale, own_v);
+  set_all(scale, makes_dk ? arrays.scale : 1);
+  write_sums<size, high>(sums, scale, own);
   __syncthreads();
-  store_own_tile<Plan, size>(k, arrays.keys(arrays.result, place.head), place, is_wide);
-  store_own_tile<Plan, size>(v, arrays.values(arrays.result, place.head), place, is_wide);
+  store_own_tile<Plan, size>(k, arrays.values(arrays.result, place.head), place, is_wide);
+  store_own_tile<Plan, size>(v, arrays.keys(arrays.result, place.head), place, is_wide);
 }
 
 // ---- Starting them

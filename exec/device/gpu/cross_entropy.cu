@@ -13,7 +13,7 @@ __global__ void cross_entropy_kernel(std::int64_t classes, const std::int32_t* t
   x += row * classes;
   const double target = float{x[targets[row]]};
   __syncthreads();  // before any thread overwrites it
-  const Normaliser norm = softmax(classes, 1, x, room);
+  const Normaliser norm = softmax(classes, x, room);
   if (threadIdx.x == 0) {
     losses[row] = static_cast<float>(log(static_cast<double>(norm.sum)) + (norm.largest - target));
   }
@@ -26,7 +26,7 @@ __global__ void cross_entropy_of_part_kernel(std::int64_t rows, std::int64_t cla
   const std::int64_t row = blockIdx.x;
   x += row * classes;
   const std::int32_t target = targets[row];
-  const Normaliser norm = normaliser(classes, 1, x, room);
+  const Normaliser norm = normaliser(classes, x, room);
   if (threadIdx.x == 0) {
     part[row] = norm.largest;
     part[rows + row] = norm.sum;
@@ -37,7 +37,6 @@ __global__ void cross_entropy_of_part_kernel(std::int64_t rows, std::int64_t cla
 template <typename T>
 __global__ void join_cross_entropy_kernel(std::int64_t rows, std::int64_t classes, int ranks,
                                           const float* parts, T* x, float* losses) {
-  constexpr int size = group_of<T>;
   const std::int64_t row = blockIdx.x;
   const auto at = [&](int rank, std::int64_t which) -> double {
     return parts[(cross_entropy_part * rank + which) * rows + row];
@@ -53,8 +52,7 @@ __global__ void join_cross_entropy_kernel(std::int64_t rows, std::int64_t classe
   const auto largest = static_cast<float>(most);
   const auto inverse = static_cast<float>(1 / total);
   T* own_x = x + row * classes;
-  each_group_of_row<size>(classes, [&](std::int64_t i, int n) {
-    auto group = load(own_x + i, n);
+  each_pack_of_row(own_x, classes, [&](std::int64_t i, int n, Group<group_of<T>> group) {
     for (float& v : group.v) v = expf(v - largest) * inverse;
     store(own_x + i, group, n);
   });

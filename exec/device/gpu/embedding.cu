@@ -47,30 +47,45 @@ struct Embed {
 };
 
 // next[row]: the next row of the same token, or -1; first[row]: whether none
-// comes before.
+// comes before. A block has as many rows as a line has threads, and each of its
+// lines looks at another part of the tokens.
+constexpr int link_rows = 32;
+constexpr int link_lines = block_threads / link_rows;
+
 __global__ void link_kernel(std::int64_t rows, const std::int32_t* tokens, std::int32_t* next,
                             std::int32_t* first) {
+  constexpr std::int32_t none = 0x7fffffff;
   __shared__ std::int32_t tile[block_threads];
-  const std::int64_t row = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
+  __shared__ std::int32_t least[2][link_lines][link_rows];  // row of the token, and behind its own
+  const int line = static_cast<int>(threadIdx.x) / link_rows;
+  const int lane = static_cast<int>(threadIdx.x) % link_rows;
+  const std::int64_t row = std::int64_t{blockIdx.x} * link_rows + lane;
   const std::int32_t own = row < rows ? tokens[row] : -1;
-  std::int32_t found = -1;
-  std::int32_t is_first = 1;
+  std::int32_t least_of_all = none;
+  std::int32_t least_behind = none;
   for (std::int64_t start = 0; start < rows; start += block_threads) {
     const std::int64_t other = start + threadIdx.x;
     tile[threadIdx.x] = other < rows ? tokens[other] : -2;
     __syncthreads();
-    for (int j = 0; j < block_threads; ++j) {
-      if (tile[j] != own) continue;
-      const std::int64_t at = start + j;
-      if (at < row) is_first = 0;
-      if (at > row && found < 0) found = static_cast<std::int32_t>(at);
+#pragma unroll
+    for (int j = 0; j < link_rows; ++j) {
+      const auto at = static_cast<std::int32_t>(start) + line * link_rows + j;
+      const bool is_same = tile[line * link_rows + j] == own;
+      if (is_same && at < least_of_all) least_of_all = at;
+      if (is_same && at > row && at < least_behind) least_behind = at;
     }
     __syncthreads();
   }
-  if (row < rows) {
-    next[row] = found;
-    first[row] = is_first;
+  least[0][line][lane] = least_of_all;
+  least[1][line][lane] = least_behind;
+  __syncthreads();
+  if (line != 0 || row >= rows) return;
+  for (int i = 1; i < link_lines; ++i) {
+    if (least[0][i][lane] < least_of_all) least_of_all = least[0][i][lane];
+    if (least[1][i][lane] < least_behind) least_behind = least[1][i][lane];
   }
+  next[row] = least_behind == none ? -1 : least_behind;
+  first[row] = least_of_all == row ? 1 : 0;
 }
 
 template <typename T>
@@ -128,8 +143,7 @@ void embed_backward(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
   if (rows <= 0) return;
   const char* name = "embed_backward";
   std::int32_t* first = next + rows;
-  launch(stream, name, grid(blocks_for(rows, block_threads)), link_kernel, rows, tokens, next,
-         first);
+  launch(stream, name, grid(blocks_for(rows, link_rows)), link_kernel, rows, tokens, next, first);
   launch(stream, name, grid(rows), table_kernel<T>, columns, tokens, next, first, dy, dtable);
   if (dpositions == nullptr) return;
   const std::int64_t places = rows < sequence ? rows : sequence;

@@ -18,7 +18,7 @@
 
 namespace pipesim::exec::kernels {
 
-struct FragmentA {
+struct alignas(16) FragmentA {
   std::uint32_t word[4];
 };
 // Two side by side: 16 x 16.
@@ -100,6 +100,9 @@ __device__ inline float of_lane_across(float own, unsigned distance) {
   return other;
 }
 
+__device__ inline void pair_barrier_pass(int /*pair*/) { __syncthreads(); }
+__device__ inline void pair_barrier_wait(int /*pair*/) { __syncthreads(); }
+
 template <int bytes>
 __device__ inline void start_copy(SharedAddress to, const void* from, bool there) {
   if (there) {
@@ -165,6 +168,15 @@ __device__ inline void load_matrices(std::uint32_t (&word)[4], SharedAddress own
 // What the lane has whose number differs in that bit.
 __device__ inline float of_lane_across(float own, unsigned distance) {
   return __shfl_xor_sync(0xffffffffU, own, static_cast<int>(distance));
+}
+
+// Of two warps, a pair above 0 and below 16, the second waits for what the first has written before
+// it passed.
+__device__ inline void pair_barrier_pass(int pair) {
+  PIPESIM_TENSOR_ASM("bar.arrive %0, 64;" ::"r"(pair) : "memory");
+}
+__device__ inline void pair_barrier_wait(int pair) {
+  PIPESIM_TENSOR_ASM("bar.sync %0, 64;" ::"r"(pair) : "memory");
 }
 
 // Starts a copy of 4 or 16 bytes, aligned to as many, to shared memory, or of

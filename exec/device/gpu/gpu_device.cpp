@@ -279,18 +279,15 @@ class GpuDevice final : public Device {
         [&](auto*... all) { kernels::layer_norm(stream_, rows, columns, all..., mean, rstd); }, x,
         gamma, beta, y);
   }
-  // The gradients by weights first: dx may be the residual, and reads nothing of them.
   void layer_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy, ConstArray x,
                            ConstArray gamma, const float* mean, const float* rstd,
                            ConstArray residual, Array dx, float* dgamma, float* dbeta) override {
-    const Scratch partials(memory_, kernels::column_partials(rows, columns) * float_bytes);
+    const Scratch partials(memory_, kernels::norm_partials(rows, columns) * float_bytes);
     by_type(
         "layer_norm_backward",
-        [&](auto* slope, auto* in, auto*... others) {
-          kernels::layer_norm_weight_gradients(stream_, rows, columns, slope, in, mean, rstd,
-                                               dgamma, dbeta, partials.as<float>());
-          kernels::layer_norm_input_gradient(stream_, rows, columns, mean, rstd, slope, in,
-                                             others...);
+        [&](auto* slope, auto* in, auto* scale, auto*... others) {
+          kernels::layer_norm_backward(stream_, rows, columns, slope, in, scale, mean, rstd,
+                                       others..., dgamma, dbeta, partials.as<float>());
         },
         dy, x, gamma, residual, dx);
   }
@@ -304,13 +301,12 @@ class GpuDevice final : public Device {
   void rms_norm_backward(std::int64_t rows, std::int64_t columns, ConstArray dy, ConstArray x,
                          ConstArray gamma, const float* rstd, ConstArray residual, Array dx,
                          float* dgamma) override {
-    const Scratch partials(memory_, kernels::column_partials(rows, columns) * float_bytes);
+    const Scratch partials(memory_, kernels::norm_partials(rows, columns) * float_bytes);
     by_type(
         "rms_norm_backward",
-        [&](auto* slope, auto* in, auto*... others) {
-          kernels::rms_norm_weight_gradient(stream_, rows, columns, slope, in, rstd, dgamma,
-                                            partials.as<float>());
-          kernels::rms_norm_input_gradient(stream_, rows, columns, rstd, slope, in, others...);
+        [&](auto* slope, auto* in, auto* scale, auto*... others) {
+          kernels::rms_norm_backward(stream_, rows, columns, slope, in, scale, rstd, others...,
+                                     dgamma, partials.as<float>());
         },
         dy, x, gamma, residual, dx);
   }

@@ -133,6 +133,38 @@ __device__ inline void store(T* x, const Group<size>& group, int n) {
   }
 }
 
+// A group of 16 bytes as it lies in memory. Unpacking waits for a load, so that what loads
+// several packs first has them under way together.
+template <typename T>
+struct Pack {
+  static constexpr int size = group_of<T>;
+  Words<4> all = {};
+
+  __device__ Group<size> unpacked() const {
+    Group<size> group;
+    constexpr int in_word = size / 4;
+    for (int w = 0; w < 4; ++w) {
+      unpack(all.word[w], group.v + w * in_word, static_cast<const T*>(nullptr));
+    }
+    return group;
+  }
+};
+// Of those at x, the first n (1 to the group's size), else 0.
+template <typename T>
+__device__ inline Pack<T> load_pack(const T* x, int n) {
+  Pack<T> pack;
+  if (n == Pack<T>::size && Wide<Pack<T>::size, T>::fits(x)) {
+    pack.all = *reinterpret_cast<const Words<4>*>(x);
+  } else {
+    T each[Pack<T>::size] = {};
+    for (int j = 0; j < Pack<T>::size; ++j) {
+      if (j < n) each[j] = x[j];
+    }
+    memcpy(&pack.all, each, sizeof each);
+  }
+  return pack;
+}
+
 // How many of the group at `i` there are.
 template <int size = 4>
 __device__ inline int group_size(std::int64_t i, std::int64_t count) {
@@ -189,20 +221,38 @@ struct Largest {  // a NaN stays
   __device__ float operator()(float a, float b) const { return a > b || a != a ? a : b; }
 };
 
-// By a tree over the threads. All threads of the block call it; `room` is
-// shared, and free again when it returns.
+// The first n of v, n a power of two, by a tree.
+template <int n, typename T, typename Combine>
+__device__ inline T tree(const T* v, Combine combine) {
+  if constexpr (n == 1) {
+    return v[0];
+  } else {
+    return combine(tree<n / 2>(v, combine), tree<n / 2>(v + n / 2, combine));
+  }
+}
+
+// By two trees: a few threads take one each over every so-many-eth thread, and all threads one
+// over those. All threads of the block call it; `room`, a place for each, is shared, and free
+// again when it returns.
 template <typename T, typename Combine>
 __device__ inline T combined(T own, T* room, Combine combine) {
-  const unsigned thread = threadIdx.x;
+  constexpr int few = 16;
+  constexpr int each = block_threads / few;
+  const int thread = static_cast<int>(threadIdx.x);
   room[thread] = own;
   __syncthreads();
-  for (unsigned half = block_threads / 2; half > 0; half /= 2) {
-    if (thread < half) room[thread] = combine(room[thread], room[thread + half]);
-    __syncthreads();
+  if (thread < few) {
+    T part[each];
+#pragma unroll
+    for (int i = 0; i < each; ++i) part[i] = room[thread + i * few];
+    room[thread] = tree<each>(part, combine);
   }
-  const T all = room[0];
   __syncthreads();
-  return all;
+  T part[few];
+#pragma unroll
+  for (int i = 0; i < few; ++i) part[i] = room[i];
+  __syncthreads();
+  return tree<few>(part, combine);
 }
 
 // body(i, n) for this thread's groups of a row, in ascending order.
@@ -213,27 +263,82 @@ __device__ inline void each_group_of_row(std::int64_t count, Body body) {
   }
 }
 
-template <int size>
-__device__ inline float tree_sum(const float* v) {
-  if constexpr (size == 1) {
-    return v[0];
-  } else {
-    return tree_sum<size / 2>(v) + tree_sum<size / 2>(v + size / 2);
+// body(i, n, group) for those of x, of which several are under way at a time.
+template <typename T, typename Body>
+__device__ inline void each_pack_of_row(const T* x, std::int64_t count, Body body) {
+  constexpr int at_once = 4;
+  constexpr int step = group_of<T> * block_threads;
+  for (std::int64_t i = std::int64_t{group_of<T>} * threadIdx.x; i < count; i += at_once * step) {
+    Pack<T> pack[at_once];
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      const std::int64_t at = i + k * step;
+      if (at < count) pack[k] = load_pack(x + at, group_size<group_of<T>>(at, count));
+    }
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      const std::int64_t at = i + k * step;
+      if (at < count) body(at, group_size<group_of<T>>(at, count), pack[k].unpacked());
+    }
   }
 }
 
-// The same, added up over the block: body(i, n) returns a group, of which the
-// first n count.
-template <int size = 4, typename Body>
-__device__ inline float sum_of_row(std::int64_t count, float* room, Body body) {
+// What a thread has of a row: its packs, in ascending order. `held` of them, which have to be
+// enough for the row, are kept from construction on; with `held` 0 each is loaded when it is met.
+template <typename T, int held>
+class OwnPacks {
+ public:
+  __device__ OwnPacks(const T* row, std::int64_t count) : row_(row) {
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      const int n = size_at(k, count);
+      if (n > 0) pack_[k] = load_pack(row + at(k), n);
+    }
+  }
+  // The k-th, elements i to i + n - 1.
+  __device__ Group<group_of<T>> group(int k, std::int64_t i, int n) const {
+    return held > 0 ? pack_[k].unpacked() : load_pack(row_ + i, n).unpacked();
+  }
+  // body(k, i, n) for each.
+  template <typename Body>
+  __device__ static void each(std::int64_t count, Body body) {
+    if constexpr (held > 0) {
+#pragma unroll
+      for (int k = 0; k < held; ++k) {
+        const int n = size_at(k, count);
+        if (n > 0) body(k, at(k), n);
+      }
+    } else {
+      int k = 0;
+      each_group_of_row<group_of<T>>(count, [&](std::int64_t i, int n) { body(k++, i, n); });
+    }
+  }
+
+ private:
+  __device__ static std::int64_t at(int k) {
+    return std::int64_t{group_of<T>} * (static_cast<int>(threadIdx.x) + k * block_threads);
+  }
+  __device__ static int size_at(int k, std::int64_t count) {
+    const std::int64_t left = count - at(k);
+    return left < group_of<T> ? (left < 0 ? 0 : static_cast<int>(left)) : group_of<T>;
+  }
+
+  const T* row_;
+  Pack<T> pack_[held > 0 ? held : 1];
+};
+
+// The sum over the block of what term(k, i, n) returns for each pack of a row: groups, of which
+// the first n count.
+template <typename Packs, int size, typename Term>
+__device__ inline float sum_of_row(std::int64_t count, float* room, Term term) {
   Group<size> sum = {};
-  each_group_of_row<size>(count, [&](std::int64_t i, int n) {
-    const Group<size> group = body(i, n);
+  Packs::each(count, [&](int k, std::int64_t i, int n) {
+    const Group<size> group = term(k, i, n);
     for (int j = 0; j < size; ++j) {
       if (j < n) sum.v[j] += group.v[j];
     }
   });
-  return combined(tree_sum<size>(sum.v), room, Add());
+  return combined(tree<size>(sum.v, Add()), room, Add());
 }
 
 }  // namespace pipesim::exec::kernels

@@ -65,25 +65,18 @@ template <typename T>
 void layer_norm(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* x,
                 const T* gamma, const T* beta, T* y, float* mean, float* rstd);
 template <typename T>
-void layer_norm_input_gradient(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
-                               const float* mean, const float* rstd, const T* dy, const T* x,
-                               const T* gamma, const T* residual, T* dx);
-template <typename T>
-void layer_norm_weight_gradients(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
-                                 const T* dy, const T* x, const float* mean, const float* rstd,
-                                 float* dgamma, float* dbeta, float* partials);
-
-template <typename T>
 void rms_norm(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* x,
               const T* gamma, T* y, float* rstd);
+// `partials` is room for norm_partials() floats; `residual` may be null.
+std::int64_t norm_partials(std::int64_t rows, std::int64_t columns);
 template <typename T>
-void rms_norm_input_gradient(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
-                             const float* rstd, const T* dy, const T* x, const T* gamma,
-                             const T* residual, T* dx);
+void layer_norm_backward(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* dy,
+                         const T* x, const T* gamma, const float* mean, const float* rstd,
+                         const T* residual, T* dx, float* dgamma, float* dbeta, float* partials);
 template <typename T>
-void rms_norm_weight_gradient(gpuStream_t stream, std::int64_t rows, std::int64_t columns,
-                              const T* dy, const T* x, const float* rstd, float* dgamma,
-                              float* partials);
+void rms_norm_backward(gpuStream_t stream, std::int64_t rows, std::int64_t columns, const T* dy,
+                       const T* x, const T* gamma, const float* rstd, const T* residual, T* dx,
+                       float* dgamma, float* partials);
 
 // Causal attention without a matrix of scores: what is kept, log_sums[batch x heads x
 // sequence], are the logarithms of the rows' sums of exponentials. An input

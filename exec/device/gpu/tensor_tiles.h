@@ -126,8 +126,9 @@ __device__ inline SharedAddress lane_in_columns() {
   return shared_rows<size>(lane() % 8 + lane() / 16 * 8, lane() / 8 % 2 * 8);
 }
 
-// sums = the rows of a (16 x high of them) times those of b.
-template <int size, int high, int columns>
+// sums = the rows of a (16 x high of them) times those of b. A fragment of b is loaded
+// `ahead` steps before it is multiplied, since a load takes as long as some products.
+template <int size, int high, int columns, int ahead>
 __device__ inline void products(SharedAddress a, SharedAddress b, SumTiles<high, columns>& sums) {
 #pragma unroll
   for (int i = 0; i < high; ++i) {
@@ -136,51 +137,96 @@ __device__ inline void products(SharedAddress a, SharedAddress b, SumTiles<high,
   }
   a += lane_in_rows<size>();
   b += lane_in_columns<size>();
-#pragma unroll 2  // all at once takes more registers than there are
-  for (int k = 0; k < size; k += 16) {
-    FragmentA left[high];
+  constexpr int across = columns / 16;
+  constexpr int steps = size / 16 * across;
+  FragmentA left[2][high];
+  FragmentB right[ahead + 1];
+  const auto load_left = [&](int k) {
 #pragma unroll
     for (int i = 0; i < high; ++i) {
-      load_matrices<false>(left[i].word, a + shared_rows<size>(16 * i, k));
+      load_matrices<false>(left[k % 2][i].word, a + shared_rows<size>(16 * i, 16 * k));
     }
+  };
+  const auto load_right = [&](int step) {
+    load_matrices<false>(right[step % (ahead + 1)].word,
+                         b + shared_rows<size>(16 * (step % across), 16 * (step / across)));
+  };
+  load_left(0);
 #pragma unroll
-    for (int j = 0; j < columns; j += 16) {
-      FragmentB right;
-      load_matrices<false>(right.word, b + shared_rows<size>(j, k));
+  for (int step = 0; step < ahead; ++step) load_right(step);
 #pragma unroll
-      for (int i = 0; i < high; ++i) {
-        multiply_add(sums[i][j / 8], left[i], right, 0);
-        multiply_add(sums[i][j / 8 + 1], left[i], right, 1);
-      }
+  for (int step = 0; step < steps; ++step) {
+    const int k = step / across;
+    const int j = step % across;
+    if (step + ahead < steps) load_right(step + ahead);
+    if (j == across - 2 && 16 * (k + 1) < size) load_left(k + 1);
+#pragma unroll
+    for (int i = 0; i < high; ++i) {
+      multiply_add(sums[i][2 * j], left[k % 2][i], right[step % (ahead + 1)], 0);
+      multiply_add(sums[i][2 * j + 1], left[k % 2][i], right[step % (ahead + 1)], 1);
     }
   }
 }
 
-// sums += weights (rounded to bfloat16) times the rows of x.
-template <int size, int high, int columns>
-__device__ inline void mix(const SumTiles<high, columns>& weights, SharedAddress x,
+// Sums as they are multiplied by another matrix.
+template <int high, int columns>
+using Weights = FragmentA[high][columns / 16];
+
+template <int high, int columns>
+__device__ inline void round(const SumTiles<high, columns>& sums, Weights<high, columns>& weights) {
+#pragma unroll
+  for (int i = 0; i < high; ++i) {
+#pragma unroll
+    for (int k = 0; k < columns / 16; ++k) {
+      const FragmentC& near = sums[i][2 * k];
+      const FragmentC& far = sums[i][2 * k + 1];
+      weights[i][k] = {{bfloat16_pair(near.v[0], near.v[1]), bfloat16_pair(near.v[2], near.v[3]),
+                        bfloat16_pair(far.v[0], far.v[1]), bfloat16_pair(far.v[2], far.v[3])}};
+    }
+  }
+}
+
+// sums += weights times the rows of x, likewise.
+template <int size, int high, int columns, int ahead>
+__device__ inline void mix(const Weights<high, columns>& weights, SharedAddress x,
                            SumTiles<high, size>& sums) {
   x += lane_in_rows<size>();
+  constexpr int across = size / 16;
+  constexpr int steps = columns / 16 * across;
+  FragmentB right[ahead + 1];
+  const auto load_right = [&](int step) {
+    load_matrices<true>(right[step % (ahead + 1)].word,
+                        x + shared_rows<size>(16 * (step / across), 16 * (step % across)));
+  };
 #pragma unroll
-  for (int k = 0; k < columns; k += 16) {
-    FragmentA left[high];
+  for (int step = 0; step < ahead; ++step) load_right(step);
+#pragma unroll
+  for (int step = 0; step < steps; ++step) {
+    const int k = step / across;
+    const int j = step % across;
+    if (step + ahead < steps) load_right(step + ahead);
 #pragma unroll
     for (int i = 0; i < high; ++i) {
-      const FragmentC& near = weights[i][k / 8];
-      const FragmentC& far = weights[i][k / 8 + 1];
-      left[i] = {{bfloat16_pair(near.v[0], near.v[1]), bfloat16_pair(near.v[2], near.v[3]),
-                  bfloat16_pair(far.v[0], far.v[1]), bfloat16_pair(far.v[2], far.v[3])}};
+      multiply_add(sums[i][2 * j], weights[i][k], right[step % (ahead + 1)], 0);
+      multiply_add(sums[i][2 * j + 1], weights[i][k], right[step % (ahead + 1)], 1);
     }
+  }
+}
+// Rounded in steps of 16 columns, since all of them at once take registers.
+template <int size, int high, int columns, int ahead>
+__device__ inline void mix(const SumTiles<high, columns>& weights, SharedAddress x,
+                           SumTiles<high, size>& sums) {
 #pragma unroll
-    for (int j = 0; j < size; j += 16) {
-      FragmentB right;
-      load_matrices<true>(right.word, x + shared_rows<size>(k, j));
+  for (int k = 0; k < columns / 16; ++k) {
+    SumTiles<high, 16> part;
 #pragma unroll
-      for (int i = 0; i < high; ++i) {
-        multiply_add(sums[i][j / 8], left[i], right, 0);
-        multiply_add(sums[i][j / 8 + 1], left[i], right, 1);
-      }
+    for (int i = 0; i < high; ++i) {
+      part[i][0] = weights[i][2 * k];
+      part[i][1] = weights[i][2 * k + 1];
     }
+    Weights<high, 16> rounded;
+    round<high, 16>(part, rounded);
+    mix<size, high, 16, ahead>(rounded, x + shared_rows<size>(16 * k), sums);
   }
 }
 
