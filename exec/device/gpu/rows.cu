@@ -5,6 +5,8 @@
 // a block has a chunk of such rows, and adds up its part of the weights' gradients
 // on the way; chunks depend on the number of rows alone, and are few enough that
 // their sums are little beside the rows.
+#include <type_traits>
+
 #include "exec/device/gpu/column_sums.h"
 #include "exec/device/gpu/kernel.h"
 #include "exec/device/gpu/kernels.h"
@@ -13,8 +15,8 @@ namespace pipesim::exec::kernels {
 namespace {
 
 constexpr int most_held = 32;
-constexpr std::int64_t most_chunks = 256;
-constexpr std::int64_t least_rows = 8;  // in a chunk
+constexpr std::int64_t most_norm_chunks = 256;
+constexpr std::int64_t least_norm_rows = 8;  // in a chunk
 
 // With beta and a mean that is taken off, or without.
 template <typename T, int held, bool is_centred>
@@ -57,7 +59,7 @@ __global__ void norm_kernel(std::int64_t columns, const T* x, const T* gamma, co
 
 // The arrays of a backward pass; mean is null where nothing was taken off.
 template <typename T>
-struct Backward {
+struct NormBackward {
   const T* dy;
   const T* x;
   const T* gamma;
@@ -72,7 +74,7 @@ struct Backward {
 template <typename T, int held, bool is_centred>
 __global__ void __launch_bounds__(block_threads, 2)
     norm_backward_kernel(std::int64_t rows, std::int64_t columns, std::int64_t each,
-                         Backward<T> arrays, float* partials) {
+                         NormBackward<T> arrays, float* partials) {
   constexpr int size = group_of<T>;
   using Packs = OwnPacks<T, held>;
   __shared__ float room[block_threads];
@@ -165,21 +167,21 @@ void norm(gpuStream_t stream, const char* name, std::int64_t rows, std::int64_t 
   });
 }
 
-std::int64_t rows_a_chunk(std::int64_t rows) {
-  const std::int64_t each = blocks_for(rows, most_chunks);
-  return each < least_rows ? least_rows : each;
+std::int64_t rows_a_norm_chunk(std::int64_t rows) {
+  const std::int64_t each = blocks_for(rows, most_norm_chunks);
+  return each < least_norm_rows ? least_norm_rows : each;
 }
 
 template <bool is_centred, typename T>
 void norm_backward(gpuStream_t stream, const char* name, std::int64_t rows, std::int64_t columns,
-                   const Backward<T>& arrays, float* dgamma, float* dbeta, float* partials) {
+                   const NormBackward<T>& arrays, float* dgamma, float* dbeta, float* partials) {
   by_width<T>(columns, [&](auto held) {
     // Before dx, which may be what they read.
     if (held.value == 0) {
       add_norm_columns(stream, name, rows, columns, arrays.dy, arrays.x, arrays.mean, arrays.rstd,
                        dgamma, dbeta, partials);
     }
-    const std::int64_t each = held.value > 0 ? rows_a_chunk(rows) : 1;
+    const std::int64_t each = held.value > 0 ? rows_a_norm_chunk(rows) : 1;
     const std::int64_t chunks = blocks_for(rows, each);
     if (chunks > 0) {
       launch(stream, name, grid(chunks), norm_backward_kernel<T, held.value, is_centred>, rows,
@@ -194,7 +196,7 @@ void norm_backward(gpuStream_t stream, const char* name, std::int64_t rows, std:
 }  // namespace
 
 std::int64_t norm_partials(std::int64_t rows, std::int64_t columns) {
-  const std::int64_t held = 2 * blocks_for(rows, rows_a_chunk(rows)) * columns;
+  const std::int64_t held = 2 * blocks_for(rows, rows_a_norm_chunk(rows)) * columns;
   const std::int64_t others = column_partials(rows, columns);
   return held > others ? held : others;
 }
@@ -210,7 +212,8 @@ void layer_norm_backward(gpuStream_t stream, std::int64_t rows, std::int64_t col
                          const T* x, const T* gamma, const float* mean, const float* rstd,
                          const T* residual, T* dx, float* dgamma, float* dbeta, float* partials) {
   norm_backward<true>(stream, "layer_norm_backward", rows, columns,
-                      Backward<T>{dy, x, gamma, mean, rstd, residual, dx}, dgamma, dbeta, partials);
+                      NormBackward<T>{dy, x, gamma, mean, rstd, residual, dx}, dgamma, dbeta,
+                      partials);
 }
 
 template <typename T>
@@ -225,7 +228,7 @@ void rms_norm_backward(gpuStream_t stream, std::int64_t rows, std::int64_t colum
                        const T* x, const T* gamma, const float* rstd, const T* residual, T* dx,
                        float* dgamma, float* partials) {
   norm_backward<false>(stream, "rms_norm_backward", rows, columns,
-                       Backward<T>{dy, x, gamma, nullptr, rstd, residual, dx}, dgamma, nullptr,
+                       NormBackward<T>{dy, x, gamma, nullptr, rstd, residual, dx}, dgamma, nullptr,
                        partials);
 }
 
