@@ -30,10 +30,6 @@ std::vector<std::string> installed_programs() {
 #endif
 }
 
-bool is_there(const std::string& tool) {
-  return run_command({"/bin/sh", "-c", "command -v " + tool}).status == 0;
-}
-
 // One installation for all tests.
 class Install : public ::testing::Test {
  protected:
@@ -172,7 +168,6 @@ TEST_F(Install, ModulesAreFound) {
 }
 
 TEST_F(Install, ManualPagesHaveWhatHelpHas) {
-  if (!is_there("groff")) GTEST_SKIP() << "skipped: manual pages as they are set (no groff)";
   for (const std::string& program : installed_programs()) {
     const std::string set = "zcat " + path("share/man/man1/" + program + ".1.gz") +
                             " | groff -ww -man -Tascii -P-cbou -rLL=79n";
@@ -302,15 +297,6 @@ TEST_F(Install, BashTakesWordsApart) {
   EXPECT_EQ(offered({"pipesim", "compare", start}), (Set{folder / "run.json", folder / "runs"}));
   EXPECT_EQ(offered({"pipesim", "--trace", start}), (Set{folder / "run.json", folder / "runs"}));
   EXPECT_EQ(offered({"pipeexec", "--resume", start}), Set{folder / "runs"});
-}
-
-TEST_F(Install, ZshReadsItsCompletions) {
-  if (!is_there("zsh")) GTEST_SKIP() << "skipped: zsh's completions (no zsh)";
-  for (const std::string& program : installed_programs()) {
-    const Outcome read = run_command({"zsh", "-n", path("share/zsh/site-functions/_" + program)});
-    EXPECT_EQ(read.status, 0) << read.err;
-    EXPECT_EQ(read.err, "");
-  }
 }
 
 // A folder that can't be written is an error as any other; no help tells of the flag.

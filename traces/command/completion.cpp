@@ -36,7 +36,7 @@ std::string quoted(const std::string& text) { return "'" + replaced(text, "'", "
 
 // A case of bash's that sets what may be typed.
 std::string bash_case(const Names& patterns, const std::string& sets) {
-  return fmt::format("    {})\n      {} ;;\n", fmt::join(patterns, " |\n      "), sets);
+  return fmt::format("    {})\n      {} ;;\n", fmt::join(patterns, " | \\\n      "), sets);
 }
 
 std::string bash_offer(const Names& values, Paths paths) {

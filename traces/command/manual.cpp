@@ -215,7 +215,8 @@ std::string command_section(const CommandDescription& command, const CommandDesc
   }
   const Footer footer = read_footer(command.footer);
   text += footer.notes;
-  if (!footer.examples.empty()) text += ".PP\nExamples:\n" + footer.examples;
+  if (footer.examples.starts_with(".PP\n.EX")) text += ".PP\nExamples:\n";
+  text += footer.examples;
   for (const CommandDescription& below : command.commands) text += command_section(below, program);
   return text;
 }
@@ -257,9 +258,10 @@ std::string manual_page(const CommandDescription& program, const std::string& ve
     if (program.name == name) continue;
     others += fmt::format("{}\\fB{}\\fR(1)", others.empty() ? "" : ", ", name);
   }
-  // Words are broken nowhere, so that names can be searched for.
+  // Words are broken nowhere, so that names can be searched for; sentences are a space apart.
   std::string page = fmt::format(
-      ".TH {} 1 \"\" \"pipesim {}\" \"User Commands\"\n.nr HY 0\n.nh\n.ad l\n", title, version);
+      ".TH {} 1 \"\" \"pipesim {}\" \"User Commands\"\n.nr HY 0\n.nh\n.ad l\n.ss 12 0\n", title,
+      version);
   page += section("NAME", fmt::format("{} \\- {}\n", program.name, roff(in_short(program))));
   page += section("SYNOPSIS", usages + "\n");
   page += section("DESCRIPTION", roff(program.about) + "\n");
