@@ -39,6 +39,8 @@ if(PIPESIM_HAS_QT)
   pipesim_package(viewer "Viewer of pipeline-parallel timelines"
     "pipeview shows a predicted and a measured timeline of pipesim and pipeexec side by\nside: where they differ, and why.")
   set(CPACK_DEBIAN_VIEWER_PACKAGE_RECOMMENDS "pipesim")
+  install(FILES gui/fonts/LICENSE DESTINATION ${documents}/pipesim-viewer RENAME copyright.fonts
+    COMPONENT viewer EXCLUDE_FROM_ALL)
   install(FILES gui/pipeview.desktop DESTINATION ${CMAKE_INSTALL_DATADIR}/applications
     COMPONENT viewer)
   install(FILES gui/pipeview.svg DESTINATION ${icons} COMPONENT viewer)
@@ -59,7 +61,6 @@ set(CPACK_PACKAGE_VENDOR "the pipesim authors")
 set(CPACK_PACKAGE_CONTACT "the pipesim authors <pipesim@localhost.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Prediction and measurement of pipeline-parallel training")
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
-set(CPACK_PACKAGE_CHECKSUM "")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL ${packages})
 set(CPACK_DEB_COMPONENT_INSTALL ON)
