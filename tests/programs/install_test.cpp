@@ -203,7 +203,9 @@ TEST_F(Install, BashOffersWhatHelpLists) {
       const Set listed = flags(command);
       const std::string name = command.back();
       command.emplace_back("");
-      if (!names.empty()) EXPECT_EQ(offered(command), names) << name;
+      if (!names.empty()) {
+        EXPECT_EQ(offered(command), names) << name;
+      }
       command.back() = "-";
       EXPECT_EQ(offered(command), listed) << program << " ... " << name;
     }
