@@ -44,6 +44,7 @@ expect() {
   echo "$what"
 }
 
+inside apt-get update -q >"$work/log" 2>&1 || skip "Debian's mirror can't be reached"
 rm -rf "$build/packages"
 cpack --config "$build/CPackConfig.cmake" -G DEB >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 mkdir "$root/packages"

@@ -48,7 +48,7 @@ class Install : public ::testing::Test {
 
   // What bash offers for the last of the words that are typed.
   static Set offered(const Words& typed) {
-    Words command{"bash", "-c",
+    Words command{"/bin/bash", "-c",
                   ". \"$0\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _$1 && "
                   "printf '%s\\n' \"${COMPREPLY[@]}\"",
                   completion(typed.front())};
