@@ -21,6 +21,7 @@ clean_up() {
   rm -rf --one-file-system "$work"
 }
 trap clean_up EXIT
+trap 'echo "package.sh: line $LINENO failed"' ERR
 mmdebstrap --quiet --variant=apt "$suite" "$root" 2>"$work/log" ||
   skip "no bare Debian '$suite': $(grep -m1 -i error "$work/log")"
 mount -t proc proc "$root/proc" || skip "/proc can't be mounted"
@@ -32,6 +33,7 @@ add() {
   inside env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >"$work/log" 2>&1 ||
     { cat "$work/log"; exit 1; }
 }
+file_of() { (cd "$root/packages" && echo /packages/"$1"_*.deb); }
 # expect WHAT COMMAND...
 expect() {
   local what=$1
@@ -55,7 +57,7 @@ echo "made: " $packages
 # pipesim needs no other package.
 add man-db bash-completion desktop-file-utils
 before=$(installed)
-add /packages/pipesim_*.deb
+add "$(file_of pipesim)"
 [ "$(installed)" = "$(printf '%s\npipesim\n' "$before" | sort)" ] ||
   { echo "package.sh: pipesim alone brings other packages"; exit 1; }
 expect "pipesim predicts" inside pipesim --schedule 1f1b --stages 4 --microbatches 8
@@ -68,7 +70,7 @@ expect "zsh has its completion" test -f "$root/usr/share/zsh/vendor-completions/
 # The others, with what they need; not all are of every build.
 others=$(grep -vx pipesim <<<"$packages" || true)
 for package in $others; do
-  add /packages/"${package}"_*.deb
+  add "$(file_of "$package")"
 done
 if grep -qx pipesim-exec <<<"$packages"; then
   expect "pipeexec trains" inside pipeexec --transport local --schedule 1f1b --stages 2 \
