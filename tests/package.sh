@@ -33,7 +33,7 @@ add() {
   inside env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >"$work/log" 2>&1 ||
     { cat "$work/log"; exit 1; }
 }
-file_of() { (cd "$root/packages" && echo /packages/"$1"_*.deb); }
+file_of() { (cd "$root/packages" && printf '/packages/%s' "$1"_*.deb); }
 # expect WHAT COMMAND...
 expect() {
   local what=$1
