@@ -69,9 +69,9 @@ expect "zsh has its completion" test -f "$root/usr/share/zsh/vendor-completions/
 
 # The others, with what they need; not all are of every build.
 others=$(grep -vx pipesim <<<"$packages" || true)
-for package in $others; do
-  add "$(file_of "$package")"
-done
+files=()
+for package in $others; do files+=("$(file_of "$package")"); done
+[ ${#files[@]} = 0 ] || add "${files[@]}"
 if grep -qx pipesim-exec <<<"$packages"; then
   expect "pipeexec trains" inside pipeexec --transport local --schedule 1f1b --stages 2 \
     --microbatches 4 --iterations 1 --warmup 0 --verify
