@@ -14,6 +14,7 @@
 #   - a llama of 10 M parameters that learns, the same by three schedules;
 #   - the fuzzers for five minutes each;
 #   - what is tried on a machine with a GPU, on an emulated one;
+#   - Debian packages, installed in a bare Debian, tried and removed;
 #   - the HIP module, where Debian offers hipcc.
 #   bash tests/nightly.sh                all of it
 #   bash tests/nightly.sh --after-run    where tests/run.sh has passed in this folder
@@ -89,6 +90,15 @@ step "fuzz for five minutes each" bash tests/fuzz.sh $sanitized 300
 step "what a machine with a GPU tries, on an emulated one" bash bench/gpu/run.sh --small \
   --binaries build/release --module build/release/tests/emulated_gpu \
   --only verify,losses,recorder,fidelity cuda build/gpu/emulated
+# Skipped where it has no root and no mirror, of which its log says more.
+packages() {
+  local status=0
+  bash tests/package.sh build/release || status=$?
+  [ $status = 0 ] || [ $status = 77 ]
+}
+step "install mmdebstrap" install_offered mmdebstrap dpkg-dev
+step "packages in a bare Debian" packages
+grep '^skipped: ' "$log_folder/$step_number-packages-in-a-bare-Debian.log" || true
 step "install hipcc" install_offered hipcc
 if command -v hipcc >/dev/null; then
   step "build: the HIP module, gfx90a" build_hip

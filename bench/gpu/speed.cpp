@@ -237,9 +237,8 @@ void measure(const Flags& flags) {
   const auto asked = [&](const char* part) {
     return parts.find(fmt::format(",{},", part)) != std::string::npos;
   };
-  const auto device =
-      load_gpu_module(flags.kind.value_or("cuda"), flags.folder.value_or(program_folder()))
-          .make({});
+  const std::string kind = flags.kind.value_or("cuda");
+  const auto device = load_gpu_module(kind, flags.folder.value_or(module_folder(kind))).make({});
   const Shapes shapes = shapes_of(precision, flags.small);
   print_line(fmt::format(R"({{"who": "pipesim", "what": "device", "name": "{}"}})",
                          device->description()));
@@ -252,7 +251,7 @@ void measure(const Flags& flags) {
     }
   }
   if (asked("products")) {
-    const bool bare = !flags.no_bare && flags.kind.value_or("cuda") == "cuda";
+    const bool bare = !flags.no_bare && kind == "cuda";
     for (const auto& [rows, hidden] : shapes.products) {
       measure_products(*device, rows, hidden, precision, bare, shapes.effort);
     }

@@ -34,7 +34,7 @@ struct Gpus {
 Gpus find_gpus(const std::string& kind) {
   Gpus gpus;
   try {
-    gpus.module = &load_gpu_module(kind, program_folder());
+    gpus.module = &load_gpu_module(kind, module_folder(kind));
     gpus.descriptions = gpus.module->gpus();
   } catch (const Error& error) {
     gpus.left_out = error.what();
@@ -105,7 +105,8 @@ bool links_devices(const std::string& transport) {
 }
 
 const LinkLibrary& find_link_library(const std::string& transport) {
-  return load_gpu_module(linked_kind(transport), program_folder()).links();
+  const std::string kind = linked_kind(transport);
+  return load_gpu_module(kind, module_folder(kind)).links();
 }
 
 void check_linked(const std::string& transport, const std::string& device) {

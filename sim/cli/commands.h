@@ -1,6 +1,8 @@
 // The commands of pipesim, one file each: what gives each its flags and its work.
 #pragma once
 
+#include <vector>
+
 #include "traces/command/command_line.h"
 
 namespace pipesim::cli {
@@ -18,5 +20,8 @@ void set_up_plan(CommandLine& command);       // pipesim plan
 void set_up_import(CommandLine& command);     // pipesim import
 void set_up_goodput(CommandLine& command);    // pipesim goodput
 void add_presets(CommandLine& program);       // pipesim models, clusters, software, devices
+
+// What flags may be given by name, for completions.
+std::vector<KnownNames> known_names();
 
 }  // namespace pipesim::cli

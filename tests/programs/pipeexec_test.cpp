@@ -650,9 +650,10 @@ TEST(Pipeexec, SaysWhatIsWrongWithAModule) {
     EXPECT_EQ(list.status, 0) << list.err;
     return listed(list.out, "cuda");
   };
-  EXPECT_EQ(reason(),
-            "not here: libpipesim_cuda.so is not beside the program; build it where CUDA's nvcc is "
-            "installed");
+  EXPECT_EQ(
+      reason(),
+      "not here: libpipesim_cuda.so is neither beside the program nor in ../lib/pipesim; build "
+      "it where CUDA's nvcc is installed");
   write_file(folder / "libpipesim_cuda.so", "no library");
   EXPECT_NE(reason().find("libpipesim_cuda.so can't be loaded: "), std::string::npos) << reason();
   std::filesystem::remove(folder / "libpipesim_cuda.so");

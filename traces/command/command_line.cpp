@@ -8,12 +8,16 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <type_traits>
 #include <utility>
 
+#include "traces/base/files.h"
 #include "traces/base/memory.h"
 #include "traces/base/text.h"
+#include "traces/command/completion.h"
+#include "traces/command/manual.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim {
@@ -69,7 +73,7 @@ std::string first_given(std::span<const FlagHelp> flags) {
 
 CommandLine::CommandLine(const std::string& name, const std::string& about,
                          const std::string& version)
-    : program_(std::make_unique<CLI::App>(about, name)), app_(*program_) {
+    : program_(std::make_unique<CLI::App>(about, name)), app_(*program_), version_(version) {
   app_.set_version_flag("--version", name + " " + version);
 }
 
@@ -85,10 +89,15 @@ CommandLine& CommandLine::add_command(const std::string& name, const std::string
 void CommandLine::add_command(const std::string& name, const std::string& about,
                               std::function<void(CommandLine&)> set_up) {
   CommandLine& command = add_command(name, about);
-  command.app_.preparse_callback([&command, set_up = std::move(set_up)](std::size_t) {
-    set_up(command);
+  command.set_up_ = std::move(set_up);
+  command.app_.preparse_callback([&command](std::size_t) {
+    command.set_up();
     command.require_subcommands();
   });
+}
+
+void CommandLine::set_up() {
+  if (set_up_) std::exchange(set_up_, {})(*this);
 }
 
 void CommandLine::add_flags(const std::string& group, std::span<const FlagHelp> flags) {
@@ -134,6 +143,52 @@ std::string CommandLine::full_name() const {
   return (parent_ == nullptr ? "" : parent_->full_name() + " ") + app_.get_name();
 }
 
+CommandDescription CommandLine::describe(const std::vector<KnownNames>& known) {
+  set_up();
+  CommandDescription description{
+      full_name(), app_.get_description(), app_.get_footer(), commands_.empty() || work_, {}, {},
+      {}};
+  for (const CLI::Option* option : app_.get_options()) {
+    FlagDescription flag;
+    const bool is_argument = option->get_positional();
+    if (is_argument) flag.names.push_back(option->get_name(true));
+    for (const std::string& name : option->get_snames()) flag.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) flag.names.push_back("--" + name);
+    if (option->get_type_size() > 0) flag.type = option->get_type_name();
+    flag.help = option->get_description();
+    if (option->get_group() != "Options") flag.group = option->get_group();
+    flag.is_required = option->get_required();
+    flag.may_repeat = option->get_expected_max() > 1;
+    flag.may_be_alone = !flag.type.empty() && option->get_expected_min() == 0;
+    flag.values = values_in(flag.type);
+    flag.paths = paths_of(flag.type);
+    for (const auto& [of, names] : known) {
+      // FILE alone is no name.
+      const bool may_be_named = flag.paths == Paths::none || flag.type.starts_with("NAME|");
+      if (may_be_named &&
+          (of == flag.names.back() || of == app_.get_name() + " " + flag.names.back())) {
+        flag.values.insert(flag.values.end(), names.begin(), names.end());
+      }
+    }
+    (is_argument ? description.arguments : description.flags).push_back(std::move(flag));
+  }
+  for (const auto& command : commands_) description.commands.push_back(command->describe(known));
+  return description;
+}
+
+void CommandLine::write_manual(const std::string& folder) {
+  const std::string& name = app_.get_name();
+  const CommandDescription program =
+      describe(known_names_ ? known_names_() : std::vector<KnownNames>());
+  std::error_code failed;  // then writing fails, too
+  std::filesystem::create_directories(folder, failed);
+  OutputFile page(folder + "/" + name + ".1.gz", true);
+  page.write(manual_page(program, version_));
+  page.commit();
+  write_file(folder + "/" + name + ".bash", bash_completion(program));
+  write_file(folder + "/_" + name, zsh_completion(program));
+}
+
 // The innermost command that was given.
 const CommandLine& CommandLine::chosen() const {
   const auto given =
@@ -168,6 +223,7 @@ std::string CommandLine::unexpected_words() const {
 }
 
 void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
+  if (argc == 3 && std::string_view(argv[1]) == "--write-manual") return write_manual(argv[2]);
   require_subcommands();
   arguments_.assign(argv + std::min(argc, 1), argv + argc);
   std::vector<std::string> words = translated();

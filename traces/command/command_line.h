@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "traces/base/error.h"
+#include "traces/command/description.h"
 #include "traces/command/foreign_flags.h"
 
 namespace CLI {
@@ -82,6 +83,10 @@ class CommandLine {
   void set_footer(const std::string& text);
   // Of a program and all its commands.
   void set_foreign_flags(ForeignFlags flags) { foreign_ = std::move(flags); }
+  // Of the same: what completions offer. Called only where they are made.
+  void set_known_names(std::function<std::vector<KnownNames>()> names) {
+    known_names_ = std::move(names);
+  }
   // What is done where the command line ends with this command. A command without
   // work needs one of its subcommands.
   void set_work(std::function<void()> work) { work_ = std::move(work); }
@@ -101,6 +106,9 @@ class CommandLine {
   // processes speaks on one of them: the others print nothing, hand their errors to
   // `elsewhere` and end with status 0, so that a launcher waits for the one that has
   // more to say.
+  //
+  // `--write-manual FOLDER`, which no help shows, is for the build of the program: it writes
+  // its manual page and its completions (manual.h, completion.h) into the folder.
   int run(int argc, char** argv, const std::function<void(const Error&)>& elsewhere = {});
 
  private:
@@ -112,15 +120,22 @@ class CommandLine {
   std::vector<std::string> translated() const;
   std::string unexpected_words() const;
   void require_subcommands();
+  void set_up();
+  CommandDescription describe(const std::vector<KnownNames>& known);
+  void write_manual(const std::string& folder);
   void parse_and_work(int argc, char** argv, bool speaks);
 
   std::unique_ptr<CLI::App> program_;  // of a program itself
   CLI::App& app_;
   const CommandLine* parent_ = nullptr;
   std::vector<std::unique_ptr<CommandLine>> commands_;
+  std::function<void(CommandLine&)> set_up_;  // empty once it is done
   std::function<void()> work_;
-  std::vector<std::string> arguments_;  // of a program itself
-  ForeignFlags foreign_;                // the same
+  // Of a program itself:
+  std::string version_;
+  std::vector<std::string> arguments_;
+  ForeignFlags foreign_;
+  std::function<std::vector<KnownNames>()> known_names_;
 };
 
 }  // namespace pipesim

@@ -23,15 +23,18 @@ std::uintmax_t whole_size(const std::filesystem::path& path) {
   return header.e_shoff + std::uintmax_t{header.e_shnum} * header.e_shentsize;
 }
 
+std::string file_name(const std::string& kind) { return fmt::format("libpipesim_{}.so", kind); }
+
 }  // namespace
 
 const GpuModule& load_gpu_module(const std::string& kind, const std::string& folder) {
-  const std::string name = fmt::format("libpipesim_{}.so", kind);
+  const std::string name = file_name(kind);
   const std::filesystem::path path = std::filesystem::path(folder) / name;
   std::error_code failed;
   if (!std::filesystem::exists(path, failed)) {
-    throw work_error(fmt::format("{} is not beside the program; build it where {} is installed",
-                                 name, kind == "cuda" ? "CUDA's nvcc" : "HIP's hipcc"));
+    throw work_error(fmt::format(
+        "{} is neither beside the program nor in ../lib/pipesim; build it where {} is installed",
+        name, kind == "cuda" ? "CUDA's nvcc" : "HIP's hipcc"));
   }
   // The loader would map what is missing, and die by touching it.
   const std::uintmax_t size = std::filesystem::file_size(path, failed);
@@ -55,9 +58,14 @@ const GpuModule& load_gpu_module(const std::string& kind, const std::string& fol
   return *module;
 }
 
-std::string program_folder() {
+std::string module_folder(const std::string& kind) {
   std::error_code failed;
-  return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().string();
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
+  const auto installed = program.parent_path() / "lib" / "pipesim";
+  const std::string name = file_name(kind);
+  const bool is_installed = !std::filesystem::exists(program / name, failed) &&
+                            std::filesystem::exists(installed / name, failed);
+  return (is_installed ? installed : program).string();
 }
 
 }  // namespace pipesim::exec

@@ -1,8 +1,8 @@
 // The module that holds the code for GPUs of one kind, loaded when it is asked
 // for, so that one program runs on machines with and without GPUs and drivers.
 //
-// The module is a file beside the program, libpipesim_cuda.so or
-// libpipesim_hip.so, with one function. It stays loaded until the program ends.
+// The module is a file, libpipesim_cuda.so or libpipesim_hip.so, with one function. It
+// stays loaded until the program ends.
 // Any thread may call what is declared here; devices belong to their ranks.
 #pragma once
 
@@ -45,7 +45,8 @@ inline constexpr const char* gpu_entry_name = "pipesim_gpu_module";
 // isn't there, can't be loaded, or is of another build.
 const GpuModule& load_gpu_module(const std::string& kind, const std::string& folder);
 
-// Where the running program lies.
-std::string program_folder();
+// Where the module for `kind` is: beside the running program, as it is built, or else in
+// ../lib/pipesim from there, as it is installed.
+std::string module_folder(const std::string& kind);
 
 }  // namespace pipesim::exec
