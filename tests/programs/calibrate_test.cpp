@@ -136,6 +136,35 @@ TEST_F(CalibrateCommand, OfReplicasPredictsOthers) {
   refuse_with(with("costs.json", "--data-parallel 2 --tensor-parallel 2"), "both give costs");
 }
 
+// Of an H100 that no other rank shared: what it took is what its own durations predict, but for the
+// start of an iteration.
+TEST_F(CalibrateCommand, PredictsWhatAGpuTook) {
+  const std::string trace = testing::source_file("traces/recorded/h100_one_rank.json.gz");
+  const std::string predicted = folder / "predicted.json";
+  ASSERT_EQ(testing::pipesim({"calibrate", trace, "-o", folder / "h100.costs"}).status, 0);
+  ASSERT_EQ(testing::pipesim({"--schedule", "1f1b", "--stages", "1", "--microbatches", "16",
+                              "--costs", folder / "h100.costs", "--trace", predicted})
+                .status,
+            0);
+  const testing::Outcome compared = testing::pipesim({"compare", predicted, trace, "--json"});
+  ASSERT_EQ(compared.status, 0) << compared.err;
+  const Json json = Json::parse(compared.out);
+  const double ours = json["makespan_ns"]["predicted"];
+  const double theirs = json["makespan_ns"]["measured"];
+  EXPECT_NEAR(ours / theirs, 1, 0.03);
+}
+
+// Ranks that shared one.
+TEST_F(CalibrateCommand, ReadsWhatRanksThatShareAGpuDid) {
+  for (const std::string schedule : {"1f1b", "interleaved", "zb-h1"}) {
+    const std::string trace = testing::source_file("traces/recorded/h100_" + schedule + ".json.gz");
+    const testing::Outcome report = testing::pipesim({"report", trace});
+    EXPECT_EQ(report.status, 0) << report.err;
+    EXPECT_NE(report.out.find(", 4 ranks"), std::string::npos) << report.out;
+    EXPECT_EQ(testing::pipesim({"calibrate", trace, "-o", folder / "c.json"}).status, 0) << trace;
+  }
+}
+
 TEST_F(CalibrateCommand, RefusesWhatItCannotUse) {
   predict("gpipe", "2", "a.json");
   predict("gpipe", "3", "b.json");

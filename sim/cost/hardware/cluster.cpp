@@ -118,9 +118,9 @@ void read_network(const JsonCursor& object, const Sources& sources, bool has_bas
   });
   section.optional("oversubscription", network.oversubscription, read_least_factor);
   section.optional("collectives", network.collectives, [&](const JsonCursor& list) {
-    return read_by_nodes<NetworkRate>(list, sources, [](Section& section, NetworkRate& rate) {
-      section.required("bandwidth", rate.bytes_per_second, read_bandwidth);
-      section.optional("gather_bandwidth", rate.gather_bytes_per_second, read_bandwidth);
+    return read_by_nodes<NetworkRate>(list, sources, [](Section& one, NetworkRate& rate) {
+      one.required("bandwidth", rate.bytes_per_second, read_bandwidth);
+      one.optional("gather_bandwidth", rate.gather_bytes_per_second, read_bandwidth);
     });
   });
   section.finish();
