@@ -224,8 +224,8 @@ void set_up_calibrate(CommandLine& command) {
   command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(
       "Each trace of pipeexec is a run, and several are more samples; the profiles that\n"
-      "PyTorch wrote, one per rank, are one run. Traces with layers give costs by layer,\n"
-      "which any --layout deals out; others give costs by stage.\n"
+      "PyTorch wrote, one per rank, are one run. Traces with layers give costs by\n"
+      "layer, which any --layout deals out; others give costs by stage.\n"
       "\n"
       "Examples:\n"
       "  mpirun -n 2 pipeexec --schedule gpipe --microbatches 4 --trace run.json\n"

@@ -31,7 +31,8 @@ using testing::wide;
 
 // Losses and gradients go through some hundred roundings to float.
 constexpr double loss_tolerance = 5e-6;
-constexpr double gradient_tolerance = 2e-5;
+// Rounding of float32 through these layers: 6e-6 on the CPU, 2.04e-5 on an emulated GPU at most.
+constexpr double gradient_tolerance = 4e-5;
 
 // All layers of a model, in the order of a model without a pipeline.
 class Layers {

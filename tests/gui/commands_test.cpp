@@ -153,9 +153,9 @@ TEST(CommandList, HasEachCommandOnceWithKeysOfItsOwn) {
   std::map<std::string, Command> taken;
   std::set<Command> listed;
   for (const CommandHelp& help : command_list()) {
-    EXPECT_TRUE(listed.insert(help.command).second) << help.help;
+    EXPECT_TRUE(listed.insert(help.command).second) << help.title;
     EXPECT_TRUE(help.group == "Move" || help.group == "Select" || help.group == "Show");
-    EXPECT_GT(help.help.size(), 5U);
+    EXPECT_GT(help.title.size(), 5U);
     for (const std::string& key : keys_of(help)) {
       EXPECT_NE(key, "");
       EXPECT_TRUE(taken.emplace(key, help.command).second) << key << " twice";
@@ -638,7 +638,7 @@ TEST(Commands, RandomSequencesKeepTheViewValidAndAreUndone) {
         const CommandHelp& help = list[static_cast<std::size_t>(at)];
         bench.press(help.command);
         SCOPED_TRACE(::testing::Message()
-                     << schedule << " run " << run << ", step " << i << ": " << help.help);
+                     << schedule << " run " << run << ", step " << i << ": " << help.title);
         expect_valid(bench);
         if (::testing::Test::HasFailure()) return;
         const bool steps_on = [&] {

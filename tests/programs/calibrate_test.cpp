@@ -148,7 +148,7 @@ TEST_F(CalibrateCommand, PredictsWhatAGpuTook) {
             0);
   const testing::Outcome compared = testing::pipesim({"compare", predicted, trace, "--json"});
   ASSERT_EQ(compared.status, 0) << compared.err;
-  const Json json = Json::parse(compared.out);
+  const auto json = nlohmann::json::parse(compared.out);
   const double ours = json["makespan_ns"]["predicted"];
   const double theirs = json["makespan_ns"]["measured"];
   EXPECT_NEAR(ours / theirs, 1, 0.03);

@@ -254,11 +254,10 @@ TEST_F(EmulatedPipeexec, RefusesCostsThatTakeForEver) {
 
 TEST(InputPipeexec, RefusesFlagsThatMeanNothing) {
   expect_sentence(sparse_dist + " --microbatches 8",
-                  "--microbatches: an input pipeline has no use for it; leave it or "
-                  "--input-pipeline away");
+                  "--microbatches: an input pipeline has no use for it; omit it or "
+                  "--input-pipeline");
   expect_sentence(sparse_dist + " --schedule 1f1b",
-                  "--schedule: an input pipeline has no use for it; leave it or --input-pipeline "
-                  "away");
+                  "--schedule: an input pipeline has no use for it; omit it or --input-pipeline");
   expect_sentence("--schedule 1f1b --stages 2 --microbatches 2 --batch-size 8",
                   "--batch-size: goes with --input-pipeline, which is missing");
   expect_sentence(sparse_dist + " --costs c.json", "--costs: only --device emulated has costs");

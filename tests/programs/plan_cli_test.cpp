@@ -148,8 +148,8 @@ TEST(PlanCommand, RefusesInOneSentence) {
   EXPECT_EQ(refusal(planned + " --only zero=7"),
             "pipesim: --only zero: there is no '7' here; known: 0, 1, 2, 3\n");
   EXPECT_EQ(refusal(question + " --data-parallel 4"),
-            "pipesim: --data-parallel: follows from --devices where a layout is to be found; leave "
-            "it away, or give --schedule\n");
+            "pipesim: --data-parallel: follows from --devices where a layout is to be found; "
+            "omit it, or give --schedule\n");
 }
 
 // A refusal's last words name what to change; with that it works.

@@ -198,8 +198,7 @@ TEST(Pipelines, RefuseWhatDoesNotFit) {
             "--ranks: the schedule has 2 ranks, and 3 are named; name one of each");
   const JobFiles one(of, {}, {0});
   EXPECT_EQ(one.refusal(by_replica(1)),
-            "--replica says which of several files are a pipeline's, and one is given; leave it "
-            "away");
+            "--replica says which of several files are a pipeline's, and one is given; omit it");
   const JobFiles nameless(of, [](int, Json& trace) { trace.erase("distributedInfo"); });
   EXPECT_EQ(nameless.refusal(by_ranks({0, 4})),
             "--ranks: r0.json does not say which rank it is of; put it into its name, as "

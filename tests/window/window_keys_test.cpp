@@ -54,14 +54,14 @@ TEST_F(WindowKeys, DoWhatTheirCommandsDo) {
   std::set<Command> effective;
   for (const CommandHelp& help : command_list()) {
     if (help.command == Command::undo || help.command == Command::redo) continue;
-    ASSERT_FALSE(sequences_of(help.keys).isEmpty()) << help.help;
+    ASSERT_FALSE(sequences_of(help.keys).isEmpty()) << help.title;
     for (const QKeySequence& keys : sequences_of(help.keys)) {
       prepare();
       const View before = session.view();
       const View expected =
           apply(help.command, session.document(), session.scene(), before, session.picture());
       press(&timeline(), keys);
-      EXPECT_EQ(session.view(), expected) << keys.toString().toStdString() << ": " << help.help;
+      EXPECT_EQ(session.view(), expected) << keys.toString().toStdString() << ": " << help.title;
       EXPECT_EQ(session.scene().options, expected.options);
       if (session.view() != before) effective.insert(help.command);
     }
@@ -74,7 +74,7 @@ TEST_F(WindowKeys, DoWhatTheirCommandsDo) {
   }
   effective.insert({Command::undo, Command::redo});
   for (const CommandHelp& help : command_list()) {
-    EXPECT_TRUE(effective.contains(help.command)) << help.help << " does nothing";
+    EXPECT_TRUE(effective.contains(help.command)) << help.title << " does nothing";
   }
 }
 
@@ -191,8 +191,8 @@ TEST_F(WindowKeys, QuestionMarkListsAllCommands) {
   auto* help = window->findChild<HelpOverlay*>();
   ASSERT_TRUE(help->isVisible());
   for (const CommandHelp& command : command_list()) {
-    const QString sentence = QString::fromStdString(std::string(command.help)).toHtmlEscaped();
-    EXPECT_TRUE(HelpOverlay::text().contains(sentence)) << command.help;
+    const QString sentence = QString::fromStdString(std::string(command.title)).toHtmlEscaped();
+    EXPECT_TRUE(HelpOverlay::text().contains(sentence)) << command.title;
     const QString keys = readable_keys(command.keys).toHtmlEscaped();
     EXPECT_TRUE(HelpOverlay::text().contains(keys)) << command.keys;
   }
