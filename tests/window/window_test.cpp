@@ -284,7 +284,7 @@ TEST(Window, RecentFilesAndThemeAreKept) {
   EXPECT_EQ(again.session().theme(), Theme::dark);
   QMenu* recent = nullptr;
   for (QMenu* menu : again.findChildren<QMenu*>()) {
-    if (QString(menu->title()).remove('&') == "Recent files") recent = menu;
+    if (QString(menu->title()).remove('&') == "Open Recent") recent = menu;
   }
   ASSERT_NE(recent, nullptr);
   emit recent->aboutToShow();
