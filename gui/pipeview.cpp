@@ -4,6 +4,7 @@
 
 #include <QApplication>
 #include <QStandardPaths>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gui/playground/playground.h"
 #include "gui/tables/report.h"
 #include "gui/window/main_window.h"
 #include "gui/window/screenshot.h"
@@ -27,6 +29,7 @@ struct Flags {
   std::vector<std::string> traces;
   ProfileFlags profile;
   Flag screenshot, size, theme, align, show, colour, select, range, scale, memory_cap;
+  Flag stages, microbatches, virtual_stages, forward, backward;  // of the playground
   bool report = false, transfers = false, critical = false, playground = false;
 };
 
@@ -55,6 +58,40 @@ TimeRange parse_range(const std::string& text) {
   return range;
 }
 
+// What the playground plays at first; a schedule is one of its names then.
+Settings settings_of(const Flags& flags) {
+  Settings settings;
+  if (flags.profile.schedule) settings.schedule = *flags.profile.schedule;
+  if (settings.schedule.find_first_of("./") != std::string::npos) {
+    throw input_error("--schedule is about traces; give one, or the name of a schedule to play");
+  }
+  std::vector<std::string> names;
+  for (const Offer& offer : offers()) {
+    names.push_back(offer.name);
+    if (offer.name == settings.schedule) settings.virtual_stages = offer.default_chunks;
+  }
+  if (std::ranges::find(names, settings.schedule) == names.end()) {
+    throw input_error("--schedule: " + unknown_name("schedule", settings.schedule, names));
+  }
+  const auto count = [](const Flag& flag, const char* where, int& value) {
+    if (flag) value = parse_count(*flag, where);
+  };
+  count(flags.stages, "--stages", settings.stages);
+  count(flags.microbatches, "--microbatches", settings.microbatches);
+  count(flags.virtual_stages, "--virtual-stages", settings.virtual_stages);
+  if (flags.forward) settings.forward_ns = parse_time_ns(*flags.forward, "--forward");
+  if (flags.backward) {
+    const std::int64_t whole = parse_time_ns(*flags.backward, "--backward");
+    settings.input_ns = whole - whole / 2;
+    settings.weight_ns = whole / 2;
+  }
+  if (flags.memory_cap) settings.memory_cap_bytes = parse_bytes(*flags.memory_cap, "--memory-cap");
+  if (const Outcome outcome = play(settings); !outcome.objection.empty()) {
+    throw input_error("--playground: " + outcome.objection);
+  }
+  return settings;
+}
+
 WindowOptions options_of(const Flags& flags) {
   WindowOptions options;
   if (flags.theme) {
@@ -68,9 +105,13 @@ WindowOptions options_of(const Flags& flags) {
       named(flags.colour, "--colour", {"kind", "microbatch", "error"}, scene.colouring);
   options.colouring_chosen = flags.colour.has_value();
   scene.transfers = flags.transfers;
-  options.profile = profile_options(flags.profile);
   options.critical = flags.critical;
-  options.playground = flags.playground;
+  options.playground = flags.traces.empty();
+  if (options.playground) {
+    options.played = settings_of(flags);
+  } else {
+    options.profile = profile_options(flags.profile);
+  }
   if (flags.select) options.select = *flags.select;
   if (flags.range) options.range = parse_range(*flags.range);
   if (flags.memory_cap) options.capacity_bytes = parse_bytes(*flags.memory_cap, "--memory-cap");
@@ -123,9 +164,18 @@ void check_together(const CommandLine& program, const Flags& flags) {
   if (flags.playground && !flags.traces.empty()) {
     throw input_error("--playground makes its own timeline; omit the traces");
   }
+  for (const auto& [flag, name] : {std::pair(&flags.stages, "--stages"),
+                                   {&flags.microbatches, "--microbatches"},
+                                   {&flags.virtual_stages, "--virtual-stages"},
+                                   {&flags.forward, "--forward"},
+                                   {&flags.backward, "--backward"}}) {
+    if (*flag && (flags.report || !flags.traces.empty())) {
+      throw input_error(std::string(name) +
+                        " is of the playground, which is shown without traces; omit it");
+    }
+  }
   for (const auto& [flag, name] : {std::pair(&flags.select, "--select"),
                                    {&flags.range, "--range"},
-                                   {&flags.profile.schedule, "--schedule"},
                                    {&flags.profile.ranks, "--ranks"},
                                    {&flags.profile.replica, "--replica"}}) {
     if (*flag && flags.traces.empty()) {
@@ -199,14 +249,22 @@ int main(int argc, char** argv) {
        {"--memory-cap", &flags.memory_cap, "16GiB", "of a rank: a line on memory curves"},
        {"--transfers", &flags.transfers, "sends and receives on rows of their own"},
        {"--critical", &flags.critical, "the critical path"},
-       {"--playground", &flags.playground, "a pipeline to play with"}});
+       {"--playground", &flags.playground, "a pipeline to play with, as without traces"}});
+  program.add_flags(
+      "Playground, which takes --schedule NAME and --memory-cap, too",
+      {{"--stages", &flags.stages, "P", "pipeline ranks (4)"},
+       {"--microbatches", &flags.microbatches, "M", "microbatches per iteration (8)"},
+       {"--virtual-stages", &flags.virtual_stages, "V", "chunks per rank (the schedule's)"},
+       {"--forward", &flags.forward, "T", "of a chunk and microbatch (1ms)"},
+       {"--backward", &flags.backward, "T", "of one, halved into I and W (2ms)"}});
   program.set_footer(
       "Traces are of pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"
       "\n"
       "Examples:\n"
       "  pipeview predicted.json measured.json\n"
       "  pipeview predicted.json measured.json --screenshot both.png --size 1600x900\n"
-      "  pipeview predicted.json measured.json --report");
+      "  pipeview predicted.json measured.json --report\n"
+      "  pipeview --schedule interleaved --stages 4 --microbatches 8 --virtual-stages 2");
   program.set_work([&] { pipesim::gui::run(program, flags, argc, argv); });
   return program.run(argc, argv);
 }

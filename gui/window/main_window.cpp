@@ -467,7 +467,10 @@ void MainWindow::showEvent(QShowEvent* event) {
   QMainWindow::showEvent(event);
   if (arranged_) return;
   arranged_ = true;
-  if (options_.playground) playing_->setChecked(true);
+  if (options_.playground) {
+    playground_->set_settings(options_.played);
+    playing_->setChecked(true);
+  }
   if (settings_ && settings_->contains("panels")) {
     restoreGeometry(settings_->value("geometry").toByteArray());
     restoreState(settings_->value("panels").toByteArray());

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "gui/playground/playground.h"
 #include "gui/window/loader.h"
 #include "gui/window/session.h"
 #include "gui/window/table_view.h"
@@ -53,6 +54,7 @@ struct WindowOptions {
   std::string select;
   std::optional<TimeRange> range;
   bool playground = false;
+  Settings played;         // in the playground, at first
   ProfileOptions profile;  // of the first traces
 };
 

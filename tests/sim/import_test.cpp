@@ -7,6 +7,7 @@
 
 #include "sim/import/imported.h"
 #include "sim/import/shell_words.h"
+#include "sim/import/toml.h"
 #include "sim/import/torchtitan.h"
 #include "tests/errors.h"
 #include "tests/files.h"
@@ -520,6 +521,19 @@ TEST(ImportDeepspeed, BatchesFollowFromEachOther) {
   EXPECT_NE(
       import_refusal(R"({"zero_optimization": {"stage": 4}})").find("zero_optimization.stage"),
       std::string::npos);
+}
+
+// The library takes such letters for blanks, or worse, where it is built as it comes.
+TEST(Toml, LettersAreNoBlanks) {
+  for (const std::string letter : {"\xc3\xa9", "\xd2\x8d", "\xe3\x80\x81", "\xef\xbb\xbe"}) {
+    for (const std::string& text :
+         {letter + " = 1", "a = " + letter, "a " + letter + " = 1", "a = 1 " + letter}) {
+      EXPECT_NE(testing::error_of([&] { parse_toml(text, "x.toml"); }).find("x.toml:1:"),
+                std::string::npos)
+          << text;
+    }
+    EXPECT_NO_THROW(parse_toml("a = '" + letter + "' # " + letter, "x.toml"));
+  }
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ InputRun even_run(int batches) {
 TEST(InputPicture, HasARowForEachStreamInUse) {
   EXPECT_EQ(input_picture(even_run(1), 0, {80, false}),
             R"(rank 0 of 1
-           0 ms                                  50 us
+           0 us                                  50 us
 host       N0--:              R0--:::::
 memcpy        .C0------
 data_dist             S0------.   I0------

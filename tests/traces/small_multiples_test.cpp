@@ -54,7 +54,7 @@ TEST(SmallMultiples, ShareAnAxisAndALegend) {
   EXPECT_EQ(text,
             "8 microbatches\n"
             "\n"
-            "   0 ms\n"
+            "   0 us\n"
             "swift\n"
             "0  F0.0--------B0.1--\n"
             "<slow>\n"

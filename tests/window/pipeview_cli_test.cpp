@@ -101,6 +101,31 @@ TEST(PipeviewCommand, TheSameCommandMakesTheSamePicture) {
   }
 }
 
+// Without traces it is the playground, which begins with what flags say.
+TEST(PipeviewCommand, PlaysWithoutTraces) {
+  const TraceFiles files;
+  std::set<std::string> pictures;
+  const std::vector<std::vector<std::string>> flags{
+      {"--schedule", "interleaved"},
+      {"--stages", "6"},
+      {"--microbatches", "5"},
+      {"--forward", "3ms"},
+      {"--backward", "1.5ms"},
+      {"--memory-cap", "1GiB"},
+      {"--schedule", "interleaved", "--virtual-stages", "3"}};
+  const auto picture = [&](std::vector<std::string> each) {
+    each.insert(each.begin(), {"--screenshot", files / "a.png", "--size", "1024x700"});
+    const auto outcome = pipeview(each);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return read_file(files / "a.png");
+  };
+  pictures.insert(picture({}));
+  EXPECT_EQ(picture({"--playground"}), *pictures.begin());
+  for (const auto& each : flags) {
+    EXPECT_TRUE(pictures.insert(picture(each)).second) << each.front() << " changes nothing";
+  }
+}
+
 TEST(PipeviewCommand, WrongFlagsAreRefused) {
   const TraceFiles files;
   const std::string plan = files.plan();
@@ -123,6 +148,13 @@ TEST(PipeviewCommand, WrongFlagsAreRefused) {
   expect_refused({plan, "--screenshot", png, "--size", "8192x8192", "--scale", "3"}, 2, "pixels");
   expect_refused({plan, "--screenshot", png, "--range", "10s..20s"}, 2, "--range");
   expect_refused({plan, "--screenshot", png, "--playground"}, 2, "--playground");
+  expect_refused({plan, "--screenshot", png, "--stages", "4"}, 2, "--stages");
+  expect_refused({plan, "--report", "--forward", "1ms"}, 2, "--forward");
+  expect_refused({"--screenshot", png, "--stages", "0"}, 2, "--stages");
+  expect_refused({"--screenshot", png, "--microbatches", "100000000"}, 2, "--playground");
+  expect_refused({"--screenshot", png, "--schedule", "1f1"}, 2, "nearest first: 1f1b");
+  expect_refused({"--screenshot", png, "--schedule", "dualpipe", "--stages", "3"}, 2, "even");
+  expect_refused({"--screenshot", png, "--backward", "2"}, 2, "--backward");
   expect_refused({"--screenshot", png, "--select", "0F0"}, 2, "--select");
   expect_refused({plan, "--report", "--size", "800x600"}, 2, "--size");
   expect_refused({plan, files.run(), plan, "--report"}, 2, "3 traces");

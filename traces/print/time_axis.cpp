@@ -4,10 +4,25 @@
 
 #include <algorithm>
 #include <cmath>
-
-#include "traces/base/text.h"
+#include <string_view>
 
 namespace pipesim {
+namespace {
+
+struct AxisUnit {
+  std::string_view name;
+  double ns;
+};
+
+// In which the last of an axis has at most four digits before the point; the others have it, too.
+AxisUnit unit_of(std::int64_t last_ns) {
+  if (last_ns < 10'000) return {"ns", 1};
+  if (last_ns < 10'000'000) return {"us", 1e3};
+  if (last_ns < 10'000'000'000) return {"ms", 1e6};
+  return {"s", 1e9};
+}
+
+}  // namespace
 
 TimeScale::TimeScale(std::int64_t begin_ns, std::int64_t end_ns, int columns)
     : begin_(begin_ns), end_(std::max(end_ns, begin_ns)), columns_(columns) {}
@@ -29,13 +44,14 @@ std::vector<TimeTick> time_ticks(const TimeScale& scale, int apart) {
       break;
     }
   }
+  const AxisUnit unit = unit_of(scale.end_ns());
+  int digits = 0;
+  for (double part = unit.ns; part > step; part /= 10) ++digits;
   std::vector<TimeTick> ticks;
   const double first = std::ceil(static_cast<double>(scale.begin_ns()) / step) * step;
   for (double t = first; t <= static_cast<double>(scale.end_ns()); t += step) {
     const auto ns = static_cast<std::int64_t>(t);
-    ticks.push_back({ns, scale.end_ns() < 10'000'000 || step >= 1e9
-                             ? format_time(ns)
-                             : fmt::format("{:.{}f} ms", t / 1e6, step < 1e6 ? 1 : 0)});
+    ticks.push_back({ns, fmt::format("{:.{}f} {}", t / unit.ns, digits, unit.name)});
   }
   return ticks;
 }

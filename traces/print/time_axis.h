@@ -27,7 +27,7 @@ struct TimeTick {
   std::int64_t ns = 0;
   std::string label;
 };
-// Round times, so many columns apart at least.
+// Round times in one unit, so many columns apart at least.
 std::vector<TimeTick> time_ticks(const TimeScale& scale, int apart);
 
 // A line of round times where they are, behind a margin.
