@@ -27,7 +27,7 @@ struct FlagDescription {
   std::string group;  // empty: without a heading
   bool is_required = false;
   bool may_repeat = false;
-  bool may_be_alone = false;        // its text may be left away
+  bool may_be_alone = false;        // its text may be omitted
   std::vector<std::string> values;  // texts by name; there may be others
   Paths paths = Paths::none;
 };
