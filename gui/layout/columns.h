@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "gui/layout/draw_list.h"
 #include "gui/scene/bars.h"
 #include "gui/scene/viewport.h"
+#include "traces/draw/draw_list.h"
 
 namespace pipesim::gui {
 

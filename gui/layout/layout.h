@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "gui/layout/draw_list.h"
 #include "gui/layout/palette.h"
 #include "gui/scene/scene.h"
 #include "gui/scene/view.h"
 #include "gui/scene/viewport.h"
+#include "traces/draw/draw_list.h"
 
 namespace pipesim::gui {
 

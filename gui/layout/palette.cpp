@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "traces/print/colours.h"
+#include "traces/draw/colours.h"
 
 namespace pipesim::gui {
 namespace {

@@ -1,5 +1,5 @@
 // The colours of the viewer, light and dark: those of terminal and page
-// (traces/print/colours.h) and what those have no need of.
+// (traces/draw/colours.h) and what those have no need of.
 //
 // What shades 0 to 7 mean:
 //   kind        F, I, W, B, forward transfers, backward transfers, steps and reductions,
@@ -18,8 +18,8 @@
 #include <array>
 #include <cstdint>
 
-#include "gui/layout/draw_list.h"
 #include "gui/scene/bars.h"
+#include "traces/draw/draw_list.h"
 
 namespace pipesim::gui {
 

@@ -7,9 +7,9 @@
 #include <QImage>
 #include <string>
 
-#include "gui/layout/draw_list.h"
 #include "gui/tables/tables.h"
 #include "traces/base/files.h"
+#include "traces/draw/draw_list.h"
 
 namespace pipesim::gui {
 

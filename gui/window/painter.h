@@ -8,7 +8,7 @@
 #include <QStaticText>
 #include <vector>
 
-#include "gui/layout/draw_list.h"
+#include "traces/draw/draw_list.h"
 
 class QPainter;
 

@@ -13,7 +13,7 @@
 #include "traces/base/text.h"
 #include "traces/base/utf8.h"
 #include "traces/bubbles.h"
-#include "traces/print/colours.h"
+#include "traces/draw/colours.h"
 
 namespace pipesim {
 namespace {

@@ -117,7 +117,7 @@ TEST_F(Install, PutsEachFileInItsPlace) {
                "share/doc/pipesim/README.md",
                "share/doc/pipesim/exec/README.md",
                "share/doc/pipesim/gui/README.md",
-               "share/doc/pipesim/gui/fonts/LICENSE",
+               "share/doc/pipesim/traces/draw/fonts/LICENSE",
                "share/doc/pipesim/gui/pictures/both.png",
                "share/doc/pipesim/gui/pictures/difference.png",
                "share/doc/pipesim/gui/pictures/playground.png",

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "traces/base/text.h"
-#include "traces/print/colours.h"
+#include "traces/draw/colours.h"
+#include "traces/draw/xml_text.h"
 #include "traces/print/layout_grid.h"
 #include "traces/print/layout_picture.h"
-#include "traces/print/xml_text.h"
 
 namespace pipesim {
 namespace {

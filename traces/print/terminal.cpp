@@ -12,7 +12,7 @@
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
-#include "traces/print/colours.h"
+#include "traces/draw/colours.h"
 
 namespace pipesim {
 namespace {

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "traces/base/text.h"
-#include "traces/print/colours.h"
+#include "traces/draw/colours.h"
+#include "traces/draw/xml_text.h"
 #include "traces/print/picture.h"
 #include "traces/print/small_multiples.h"
 #include "traces/print/time_axis.h"
-#include "traces/print/xml_text.h"
 
 namespace pipesim {
 namespace {

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <iterator>
 
-#include "gui/layout/draw_list.h"
-#include "gui/layout/text_buffer.h"
-#include "traces/print/xml_text.h"
+#include "traces/draw/draw_list.h"
+#include "traces/draw/text_buffer.h"
+#include "traces/draw/xml_text.h"
 
-namespace pipesim::gui {
+namespace pipesim {
 namespace {
 
 void add_box(Buffer& out, const DrawList::Box& box) {
@@ -125,4 +125,4 @@ std::string to_svg(const DrawList& list, int font_pixels) {
   return fmt::to_string(out);
 }
 
-}  // namespace pipesim::gui
+}  // namespace pipesim

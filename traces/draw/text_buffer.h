@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-namespace pipesim::gui {
+namespace pipesim {
 
 using Buffer = fmt::memory_buffer;
 
@@ -15,4 +15,4 @@ void add(Buffer& out, fmt::format_string<Arguments...> format, Arguments&&... ar
   fmt::format_to(std::back_inserter(out), format, std::forward<Arguments>(arguments)...);
 }
 
-}  // namespace pipesim::gui
+}  // namespace pipesim

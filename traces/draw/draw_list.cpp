@@ -1,13 +1,13 @@
-#include "gui/layout/draw_list.h"
+#include "traces/draw/draw_list.h"
 
 #include <fmt/format.h>
 
 #include <iterator>
 
-#include "gui/layout/text_buffer.h"
 #include "traces/base/text.h"
+#include "traces/draw/text_buffer.h"
 
-namespace pipesim::gui {
+namespace pipesim {
 namespace {
 
 void add_box(Buffer& out, const char* layer, const DrawList::Box& box) {
@@ -68,4 +68,4 @@ std::string to_text(const DrawList& list) {
   return fmt::to_string(out);
 }
 
-}  // namespace pipesim::gui
+}  // namespace pipesim

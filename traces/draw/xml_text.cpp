@@ -1,4 +1,4 @@
-#include "traces/print/xml_text.h"
+#include "traces/draw/xml_text.h"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace pipesim::gui {
+namespace pipesim {
 
 using Rgb = std::uint32_t;  // 0xRRGGBB
 
@@ -72,4 +72,4 @@ std::string to_text(const DrawList& list);
 // A standalone SVG document of the same picture, text as text.
 std::string to_svg(const DrawList& list, int font_pixels);
 
-}  // namespace pipesim::gui
+}  // namespace pipesim
