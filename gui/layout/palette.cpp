@@ -33,8 +33,6 @@ constexpr Eight light_errors{0x1c5fa8, 0x5b9bd1, 0xaacde8, 0xc6c6c0,
 constexpr Eight dark_errors{0x3f8fe0, 0x3b73ab, 0x35597a, 0x5c5c58,
                             0x8a5239, 0xc65a35, 0xf04a45, 0xa57fc4};
 
-constexpr int channel(Rgb colour, int shift) { return static_cast<int>(colour >> shift & 0xff); }
-
 }  // namespace
 
 Palette palette(Theme theme, Colouring colouring) {
@@ -71,24 +69,6 @@ Palette palette(Theme theme, Colouring colouring) {
   made.predicted = of(0x5b6f8c, 0x9db2d0);
   made.measured = of(0x8a3a0a, 0xf2a673);
   return made;
-}
-
-Rgb mix(Rgb first, Rgb second, int share) {
-  Rgb mixed = 0;
-  for (const int shift : {16, 8, 0}) {
-    const int from = channel(first, shift);
-    const int value = from + (channel(second, shift) - from) * share / 256;
-    mixed |= static_cast<Rgb>(value) << shift;
-  }
-  return mixed;
-}
-
-bool is_light(Rgb colour) {
-  const auto squared = [colour](int shift) {
-    return channel(colour, shift) * channel(colour, shift);
-  };
-  // Luminance, near enough, of which 0.2 has the same contrast with black and white.
-  return 2126 * squared(16) + 7152 * squared(8) + 722 * squared(0) > 2000 * 255 * 255;
 }
 
 }  // namespace pipesim::gui

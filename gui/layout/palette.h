@@ -36,9 +36,4 @@ struct Palette {
 
 Palette palette(Theme theme, Colouring colouring);
 
-// Mixes two colours; `share` of 256 of the second.
-Rgb mix(Rgb first, Rgb second, int share);
-// Whether dark text is better read on it than light text.
-bool is_light(Rgb colour);
-
 }  // namespace pipesim::gui

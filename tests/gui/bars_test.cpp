@@ -338,13 +338,5 @@ TEST(Palette, TellsShadesApartAndLetsBubblesRecede) {
   }
 }
 
-TEST(Palette, MixesFromOneColourToTheOther) {
-  EXPECT_EQ(mix(0x102030, 0xffffff, 0), 0x102030U);
-  EXPECT_EQ(mix(0x102030, 0xff00a0, 256), 0xff00a0U);
-  EXPECT_EQ(mix(0x000000, 0x80ff40, 128), 0x407f20U);
-  EXPECT_TRUE(is_light(0xffffff));
-  EXPECT_FALSE(is_light(0x000000));
-}
-
 }  // namespace
 }  // namespace pipesim::gui

@@ -1,16 +1,20 @@
 // What pictures of a run are coloured with, in the terminal, on a page and in the viewer
 // alike; after Okabe and Ito, whose colours colour-blind eyes tell apart.
+//
+// Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
 
 namespace pipesim {
 
-// 0xrrggbb on a light and on a dark ground; the nearest of a terminal's 256, where
-// terminals show it.
+using Rgb = std::uint32_t;  // 0xRRGGBB
+
+// On a light and on a dark ground; the nearest of a terminal's 256, where terminals show
+// it.
 struct Colour {
-  std::uint32_t light = 0;
-  std::uint32_t dark = 0;
+  Rgb light = 0;
+  Rgb dark = 0;
   int terminal = -1;
 };
 
@@ -29,4 +33,14 @@ inline constexpr Colour ink{0x1c1c1c, 0xe8e8e6};
 inline constexpr Colour paper{0xffffff, 0x161618};
 
 }  // namespace colours
+
+// Of a rank's chunks the first has the full colour, later ones ever more of the paper's,
+// the last half of it.
+Colour lighter(const Colour& colour, int chunk, int chunks);
+
+// Mixes two colours; `share` of 256 of the second.
+Rgb mix(Rgb first, Rgb second, int share);
+// Whether dark text is better read on it than light text.
+bool is_light(Rgb colour);
+
 }  // namespace pipesim

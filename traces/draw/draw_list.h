@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-namespace pipesim {
+#include "traces/draw/colours.h"
 
-using Rgb = std::uint32_t;  // 0xRRGGBB
+namespace pipesim {
 
 struct DrawList {
   struct Box {
