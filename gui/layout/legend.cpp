@@ -85,7 +85,7 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
       for (const BarRow& row : lane.rows) {
         for (Shade shade = 0; shade < shade_count; ++shade) {
           if (by_name && shade < first_bubble_shade) continue;
-          own[shade] = own[shade] || row.has(shade);
+          if (row.has(shade)) own[shade] = own[full_shade(shade)] = true;
         }
       }
       if (lane.label.empty()) continue;
@@ -123,6 +123,11 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
     for (Shade shade = 0; shade < first_bubble_shade; ++shade) {
       if (of_input[shade]) add_entry(shade, input_meanings[shade]);
     }
+  }
+  for (Shade shade = shade_count; shade-- > first_lighter_shade;) {
+    if (!used[shade]) continue;  // else the lightest
+    entries.push_back({shades[shade], "lighter: later chunks", "later chunks"});
+    break;
   }
   if (of_input[wait_shade]) add_entry(wait_shade, {"waiting", "waiting"});
   if (slices) entries.push_back({shades[15], "slices coloured by name", "by name"});

@@ -14,6 +14,7 @@
 #include <set>
 #include <sstream>
 
+#include "gui/scene/shading.h"
 #include "tests/documents.h"
 
 namespace pipesim::gui {
@@ -391,6 +392,24 @@ TEST(Layout, NamesEveryGroupInSightAndAllColours) {
   EXPECT_TRUE(says("forward") && says("backward") && says("warm-up bubble") &&
               says("steady bubble"));
   EXPECT_FALSE(says("weight gradient"));
+}
+
+TEST(Layout, LegendTellsOfLaterChunksWhereThereAreAny) {
+  for (const bool later : {true, false}) {
+    Made one = made(2, 4, 1);
+    if (later) {
+      one.scene.groups[1].lanes[0].rows[0].reshade([](const Bar& bar) {
+        return is_bubble(bar.shade) ? bar.shade : shade_of(Kind::W, 1, 2);
+      });
+    }
+    const Picture picture = one.picture(usual);
+    const auto says = [&](const std::string& text) {
+      return std::ranges::any_of(picture.list.cover_texts,
+                                 [&](const auto& other) { return other.text == text; });
+    };
+    EXPECT_EQ(says("lighter: later chunks"), later);
+    EXPECT_EQ(says("weight gradient"), later);
+  }
 }
 
 // Whose memory a curve is, also where the lanes are of one trace alone.
