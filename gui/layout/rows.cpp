@@ -60,10 +60,21 @@ struct RowDrawer {
   Drawing& drawing;
   const Band& band;
 
-  void add_strip(int y, int height, const std::vector<Rgb>& columns) const {
-    const Cut seen = band.cut.of(y, height);
+  void add_strip(DrawList::Strip strip) const {
+    const Cut seen = band.cut.of(strip.y, strip.height);
     if (seen.height() == 0) return;
-    drawing.picture.list.strips.push_back({drawing.left(), seen.top, seen.height(), columns});
+    if (seen.height() < strip.height) {
+      const int above = seen.top - strip.y;
+      for (auto& part : strip.parts) {
+        part.top -= above;
+        if (part.top <= 0) strip.columns[static_cast<std::size_t>(part.column)] = part.colour;
+      }
+      std::erase_if(strip.parts,
+                    [&](const auto& part) { return part.top <= 0 || part.top >= seen.height(); });
+      strip.y = seen.top;
+      strip.height = seen.height();
+    }
+    drawing.picture.list.strips.push_back(std::move(strip));
   }
 
   void add_labels(const Lane& lane, const BarRow& row, const PlacedRow& placed,
@@ -96,7 +107,7 @@ struct RowDrawer {
   }
 
   // Draws a row upon `columns`, which hold what is behind it, and leaves there how it
-  // looks. `share` of 256 tells how much of it fades.
+  // looks at its top. `share` of 256 tells how much of it fades.
   void draw(const PlacedRow& placed, std::vector<Rgb>& columns, int share, bool labelled) const {
     const Lane& lane = drawing.scene.groups[static_cast<std::size_t>(placed.group)]
                            .lanes[static_cast<std::size_t>(placed.lane)];
@@ -109,24 +120,31 @@ struct RowDrawer {
                    .edge_colour = band.ground};
     std::vector<WideBar> wide;
     paint.shades = faded(drawing.palette.shades, band.ground, emphasises ? 190 : share);
-    paint_row(row, paint, drawing.times, columns, &wide);
+    DrawList::Strip strip{drawing.left(), placed.y, placed.height, std::move(columns), {}};
+    paint_row(row, paint, drawing.times, strip, &wide);
     if (labelled) add_labels(lane, row, placed, paint.shades, wide, emphasises);
     if (emphasises) {
       wide.clear();
       paint.shades = drawing.palette.shades;
-      paint_row(lane.emphasis, paint, drawing.times, columns, &wide);
+      paint_row(lane.emphasis, paint, drawing.times, strip, &wide);
       if (labelled) add_labels(lane, lane.emphasis, placed, paint.shades, wide, false);
       add_frames(placed, wide);
     }
-    add_strip(placed.y, placed.height, columns);
+    columns = strip.columns;
     if (drawing.view.critical && placed.row == 0 && !lane.critical.empty()) {
-      std::vector<Rgb> path = columns;
+      const int height = std::min(drawing.scaled(3), placed.height / 2);
+      DrawList::Strip path{strip.x, placed.y + placed.height - height, height, columns, {}};
+      for (const auto& part : strip.parts) {  // what is lowest
+        path.columns[static_cast<std::size_t>(part.column)] = part.colour;
+      }
+      add_strip(std::move(strip));
       paint.shades.fill(drawing.palette.shades[critical_shade]);
       paint.edge = 0;
       paint_row(lane.critical, paint, drawing.times, path);
-      const int height = std::min(drawing.scaled(3), placed.height / 2);
-      add_strip(placed.y + placed.height - height, height, path);
+      add_strip(std::move(path));
+      return;
     }
+    add_strip(std::move(strip));
   }
 };
 
