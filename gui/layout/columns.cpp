@@ -98,7 +98,7 @@ class RowPainter {
     std::size_t x = 0;
     std::int64_t length_ns = 0;
     std::size_t ends = 0;    // of bars that are not wide
-    bool has_short = false;  // one that is within it
+    bool has_short = false;  // work that is within it, as far as a look tells
   };
 
   std::span<Used> used() { return {used_.data(), used_count_}; }
@@ -137,8 +137,8 @@ class RowPainter {
     return x;
   }
 
-  // Where only wide bars and idle time meet, a column is whose most of it is. Says whether
-  // it was so.
+  // Where wide bars and idle time meet, or most of a column is one's and no short work is in
+  // it, the column is whose most of it is. Says whether it was so.
   bool decide(std::size_t next, std::size_t x) {
     const std::int64_t from = time(x);
     const std::int64_t to = time(x + 1);
@@ -146,10 +146,14 @@ class RowPainter {
     std::int64_t idle_ns = to - from;
     std::int64_t most_ns = 0;
     std::size_t most = row_.size();
+    bool has_bubble = false;  // a short one
     for (std::size_t i = next; i < row_.size() && row_.start_ns(i) < to; ++i) {
       const std::int64_t length_ns = row_.end_ns(i) - row_.start_ns(i);
-      if (length_ns == 0 && i - next < 8) continue;
-      if (length_ns < wide_ns) return false;
+      if (length_ns < wide_ns) {
+        has_bubble = has_bubble || length_ns > 0;
+        if ((length_ns == 0 || is_bubble(row_[i].shade)) && i - next < 8) continue;
+        return false;
+      }
       const std::int64_t own = std::min(row_.end_ns(i), to) - std::max(row_.start_ns(i), from);
       idle_ns -= own;
       if (own > most_ns) {
@@ -157,6 +161,7 @@ class RowPainter {
         most = i;
       }
     }
+    if (has_bubble && 2 * most_ns <= to - from) return false;
     if (2 * idle_ns <= to - from) note_filled(x);
     if (idle_ns >= most_ns) return true;
     set(x, paint_.shades[row_[most].shade]);
@@ -178,9 +183,13 @@ class RowPainter {
     swept_ns_ = to;
     Shared column{x, to - from, sweep_.next() - next, false};
     if (column.ends > 0) {
-      const std::int64_t start_ns = row_.start_ns(next);
-      column.has_short = column.ends > 1 || start_ns >= from;
-      if (row_.end_ns(next) - start_ns >= (to - from) * paint_.least_wide) --column.ends;
+      column.has_short = column.ends > 4;
+      for (std::size_t i = 0; i < std::min<std::size_t>(column.ends, 4); ++i) {
+        const Bar bar = row_[next + i];
+        column.has_short = column.has_short || (bar.start_ns >= from && !is_bubble(bar.shade));
+      }
+      const std::int64_t length_ns = row_.end_ns(next) - row_.start_ns(next);
+      if (length_ns >= (to - from) * paint_.least_wide) --column.ends;
     }
     std::int64_t all_ns = 0;
     for (Used& one : used()) {
@@ -202,7 +211,7 @@ class RowPainter {
     for (std::size_t i = 0; i < shared_.size();) {
       std::size_t last = i + 1;
       while (dense && last < shared_.size() && are_of_one_cell(last - 1, last)) ++last;
-      const bool together = dense && last - i >= static_cast<std::size_t>(paint_.least_wide);
+      const bool together = dense && last - i >= 2 * static_cast<std::size_t>(paint_.least_wide);
       if (together) {
         const std::int64_t length_ns = sum(i, last);
         for (; i < last; ++i) stack(shared_[i].x, length_ns, 0);

@@ -2,7 +2,7 @@
 // cell, a stretch of time of a few wide bars, share a stack: each shade has its part of the
 // time as its part of the height, work at the bottom, bubbles above, and what is behind at
 // the top. So no colour is there that the legend does not have, and areas are times.
-// Elsewhere a column is whose most of it is; a bar that is within one has three eighths of
+// Elsewhere a column is whose most of it is; work that is within one has three eighths of
 // its height at least.
 //
 // Any thread.

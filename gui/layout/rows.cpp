@@ -10,6 +10,9 @@ namespace pipesim::gui {
 namespace {
 
 constexpr int most_frames = 300;
+// Beside a label to the bar's edges, both together and at least: most letters are narrower than
+// the widest, by which labels are measured.
+constexpr int label_gaps = 2;
 
 Shades faded(const Shades& shades, Rgb ground, int share) {
   Shades made{};
@@ -42,16 +45,11 @@ std::vector<std::string> names_of(const Drawing& drawing, const LabelPlace& plac
   const std::string whole = label_of(*trace, place.ref);
   if (trace->input) return input_names_of(*trace->input, place.ref, whole);
   std::vector<std::string> names{whole};
-  if (trace->run) {  // without its stage; the microbatch alone
-    constexpr std::string_view digits = "0123456789";
-    const std::size_t kind = whole.find_first_not_of(digits);
+  if (trace->run) {  // without its stage
+    const std::size_t kind = whole.find_first_not_of("0123456789");
     if (kind != std::string::npos && kind > 0) names.push_back(whole.substr(kind));
-    const std::size_t last = whole.find_last_not_of(digits);
-    if (last != std::string::npos && last + 1 < whole.size()) {
-      names.push_back(whole.substr(last + 1));
-    }
   } else {
-    names.push_back(drawing.elided(whole, place.width - drawing.scaled(4)));
+    names.push_back(drawing.elided(whole, place.width - drawing.scaled(label_gaps)));
   }
   return names;
 }
@@ -81,7 +79,7 @@ struct RowDrawer {
                   const Shades& shades, const std::vector<WideBar>& wide, bool faint) const {
     if (!drawing.has_room_for_text(placed.height)) return;
     if (!band.cut.holds(placed.y, placed.height)) return;
-    const int least = drawing.canvas.char_width + drawing.scaled(4);
+    const int least = drawing.canvas.char_width + drawing.scaled(label_gaps) - 1;
     for (const WideBar& bar : wide) {
       if (bar.last - bar.first < least) continue;
       const Bar whole = row[bar.bar];
@@ -195,7 +193,14 @@ void draw_labels(Drawing& drawing) {
       ++drawing.picture.hidden_labels;
       continue;
     }
-    const int room = place.width - drawing.scaled(4);
+    // Bars that are equally long have room for the same, wherever pixels begin.
+    const double exact =
+        static_cast<double>(place.length_ns) / drawing.picture.viewport.ns_per_pixel();
+    int room = std::min(place.width + 1, static_cast<int>(exact)) - drawing.scaled(label_gaps);
+    const OpenTrace* trace = drawing.trace(place.trace);
+    // An action's W is half as wide again as other letters are.
+    const bool is_action = trace != nullptr && trace->run && place.ref != no_ref;
+    if (is_action && trace->run->spans[place.ref].action.kind == Kind::W) room -= drawing.scaled(4);
     for (std::string& name : names_of(drawing, place)) {
       if (name.empty() || drawing.text_width(name) > room) continue;
       const Rgb colour = is_bubble(place.shade) || place.faint ? drawing.palette.faint_text

@@ -160,7 +160,7 @@ void paint_straight(Pixels& pixels, const DrawList::Line& line) {
   }
 }
 
-void paint_line(QPainter& painter, const DrawList::Line& line, double head) {
+void paint_line(QPainter& painter, const DrawList::Line& line) {
   QPen pen(colour_of(line.colour), line.width);
   pen.setCapStyle(Qt::FlatCap);
   if (line.dashed) pen.setDashPattern({4, 3});
@@ -174,7 +174,7 @@ void paint_line(QPainter& painter, const DrawList::Line& line, double head) {
   }
   if (!line.arrow) return;
   painter.setRenderHint(QPainter::Antialiasing, true);
-  paint_head(painter, line, head);
+  paint_head(painter, line, 3 + 2 * line.width);
 }
 
 }  // namespace
@@ -241,12 +241,11 @@ void Painter::paint(const DrawList& list, QImage& image) {
       }
     }
   };
-  const double head = pixels_ * 0.6;
   for (const DrawList::Line& line : list.lines) {
     if (is_straight(line)) {
       paint_straight(pixels, line);
     } else {
-      paint_line(painter, line, head);
+      paint_line(painter, line);
     }
   }
   paint_texts(list.texts);

@@ -161,8 +161,12 @@ TEST(Columns, ShowBarsHoweverShort) {
 
 // A column is 10 ns.
 TEST(Columns, AreStacksOfWhatBarsFill) {
-  const BarRow row =
-      bar_row({{0, 10, 0, 0}, {12, 15, 1, 0}, {15, 20, 2, 1}, {35, 60, 3, 1}, {60, 66, 4, 8}});
+  const BarRow row = bar_row({{0, 10, 0, 0},
+                              {12, 15, 1, 0},
+                              {15, 20, 2, 1},
+                              {25, 40, 3, 0},
+                              {40, 60, 4, 1},
+                              {60, 66, 5, 8}});
   RowPaint paint;
   paint.shades[0] = red;
   paint.shades[1] = green;
@@ -171,19 +175,20 @@ TEST(Columns, AreStacksOfWhatBarsFill) {
   DrawList::Strip strip = strip_of(8, 10, ground);
   std::vector<WideBar> wide;
   paint_row(row, paint, column_times({{0, 80}, 0, 8}), strip, &wide);
-  // Half of column 3 is a wide bar's, no more.
+  // A wide bar has its columns to itself, and most of column 6 is a bubble's.
   EXPECT_EQ(strip.columns,
-            (std::vector<Rgb>{ground, ground, ground, ground, green, green, ground, ground}));
-  // Of the first three 12 of 30 ns are idle, 5 green, 13 red; then a bubble of 6.
-  EXPECT_EQ(strip.parts, (Parts{{0, 4, green},
-                                {0, 6, red},
-                                {1, 4, green},
-                                {1, 6, red},
-                                {2, 4, green},
-                                {2, 6, red},
-                                {6, 4, 0xd0d0d0}}));
+            (std::vector<Rgb>{ground, ground, ground, ground, green, green, 0xd0d0d0, ground}));
+  // Of the first four 7 of 40 ns are idle, 5 green, 28 red.
+  EXPECT_EQ(strip.parts, (Parts{{0, 2, green},
+                                {0, 3, red},
+                                {1, 2, green},
+                                {1, 3, red},
+                                {2, 2, green},
+                                {2, 3, red},
+                                {3, 2, green},
+                                {3, 3, red}}));
   ASSERT_EQ(wide.size(), 1U);
-  EXPECT_EQ(wide[0].bar, 3U);
+  EXPECT_EQ(wide[0].bar, 4U);
   EXPECT_EQ(wide[0].first, 4);
   EXPECT_EQ(wide[0].last, 6);
 }
@@ -279,7 +284,7 @@ TEST(Columns, AreTheSharesOfALoopInTheirCells) {
       while (from > 0 && cell_of(from - 1) == cell_of(x) && drawn(from - 1)) --from;
       std::size_t to = x + 1;
       while (to < strip.columns.size() && cell_of(to) == cell_of(x) && drawn(to)) ++to;
-      if (to - from < 4) continue;  // too narrow for a stack of its own
+      if (to - from < 8) continue;  // too narrow for a stack of its own
       const ShadeTimes filled =
           filled_between(bars, times[from] - paint.offset_ns, times[to] - paint.offset_ns);
       const double all = sum_of(filled);
@@ -300,8 +305,8 @@ TEST(Columns, AreTheSharesOfALoopInTheirCells) {
   }
 }
 
-// Zoomed in, a column has the colour of what it has the most of; but what begins and ends
-// within it is shown.
+// Zoomed in, a column has the colour of what it has the most of; but work that begins and
+// ends within it is shown.
 TEST(Columns, AreWhoseMostTheyAre) {
   Random random(8);
   int within = 0;
@@ -331,8 +336,9 @@ TEST(Columns, AreWhoseMostTheyAre) {
       const std::int64_t to = times[x + 1] - paint.offset_ns;
       const std::vector<Rgb> rows = column_of(strip, x);
       const ShadeTimes filled = filled_between(bars, from, to);
-      const bool has_short = std::ranges::any_of(
-          bars, [&](const Bar& bar) { return bar.start_ns >= from && bar.end_ns <= to; });
+      const bool has_short = std::ranges::any_of(bars, [&](const Bar& bar) {
+        return bar.start_ns >= from && bar.end_ns <= to && !is_bubble(bar.shade);
+      });
       if (has_short && column_ns > 1) {
         ASSERT_GE(std::ranges::count_if(rows, [](Rgb colour) { return colour != behind; }), 7);
         ++within;

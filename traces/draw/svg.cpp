@@ -106,7 +106,7 @@ void add_line(Buffer& out, const DrawList::Line& line) {
   const double y = line.y2 - line.y1;
   const double length = std::hypot(x, y);
   if (!line.arrow || length < 1) return;
-  const double size = 4 + 2 * line.width;
+  const double size = 3 + 2 * line.width;
   const double back_x = line.x2 + 0.5 - x / length * size;
   const double back_y = line.y2 + 0.5 - y / length * size;
   const double side_x = y / length * size / 2.5;
