@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -835,6 +836,56 @@ TEST(Svg, EscapesWhatTracesSay) {
   EXPECT_NE(
       svg.find(R"(<rect x="1" y="2" width="3" height="4" fill="#abcdef" fill-opacity="0.200"/>)"),
       std::string::npos);
+}
+
+// Rectangles of a strip fill each pixel of it once, with its colour; alike neighbours are one.
+TEST(Svg, StripsHaveAllTheirColours) {
+  constexpr int width = 40;
+  constexpr int height = 9;
+  std::mt19937 random(3);
+  for (int round = 0; round < 50; ++round) {
+    DrawList list;
+    list.width = width;
+    list.height = height;
+    DrawList::Strip strip{0, 0, height, {}, {}};
+    std::vector<std::vector<Rgb>> expected;  // by column
+    for (int x = 0; x < width; ++x) {
+      strip.columns.push_back(random() % 2);
+      expected.emplace_back(height, strip.columns.back());
+      for (int top = 1; top < height; ++top) {
+        if (random() % 6 != 0) continue;
+        strip.parts.push_back({x, top, static_cast<Rgb>(random() % 2)});
+        std::fill(expected.back().begin() + top, expected.back().end(), strip.parts.back().colour);
+      }
+    }
+    list.strips.push_back(strip);
+    const std::string svg = to_svg(list, 12);
+    std::vector<std::vector<Rgb>> seen(width, std::vector<Rgb>(height, 7));
+    std::istringstream lines(svg.substr(svg.find("crispEdges")));
+    for (std::string line; std::getline(lines, line);) {
+      int x = 0, y = 0, across = 0, down = 0;
+      unsigned colour = 0;
+      if (std::sscanf(line.c_str(), R"(<rect x="%d" y="%d" width="%d" height="%d" fill="#%x"/>)",
+                      &x, &y, &across, &down, &colour) != 5) {
+        continue;
+      }
+      for (int column = x; column < x + across; ++column) {
+        for (int row = y; row < y + down; ++row) {
+          Rgb& pixel = seen.at(static_cast<std::size_t>(column)).at(static_cast<std::size_t>(row));
+          ASSERT_EQ(pixel, 7U);
+          pixel = colour;
+        }
+      }
+    }
+    ASSERT_EQ(seen, expected);
+  }
+  DrawList alike;
+  alike.strips.push_back({0, 0, 4, {1, 1, 1}, {{0, 2, 3}, {1, 2, 3}, {2, 2, 3}}});
+  const std::string svg = to_svg(alike, 12);
+  EXPECT_NE(svg.find(R"(<rect x="0" y="0" width="3" height="2" fill="#000001"/>)"),
+            std::string::npos);
+  EXPECT_NE(svg.find(R"(<rect x="0" y="2" width="3" height="2" fill="#000003"/>)"),
+            std::string::npos);
 }
 
 }  // namespace
