@@ -61,7 +61,7 @@ void paint_full_picture(benchmark::State& state) {
   list.height = height;
   list.background = 0xffffff;
   for (int row = 0; row < 64; ++row) {
-    DrawList::Strip strip{0, row * 16, 15, {}};
+    DrawList::Strip strip{0, row * 16, 15, {}, {}};
     for (int x = 0; x < width; ++x) {
       strip.columns.push_back(static_cast<Rgb>(x / 20 * 77'777 + row) & 0xffffffU);
     }

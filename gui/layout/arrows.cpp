@@ -9,6 +9,7 @@ namespace pipesim::gui {
 namespace {
 
 constexpr std::size_t most_looked_at = 8192;
+constexpr int faint = 110;  // of 256, how much is seen of arrows that are not picked
 
 struct Row {
   int y = 0;
@@ -130,7 +131,7 @@ struct ArrowDrawer {
       std::ranges::stable_sort(bundles, std::greater(), &Bundle::count);
       bundles.resize(most_arrows);
     }
-    const Rgb colour = mix(drawing.palette.background, drawing.palette.arrow, 120);
+    const Rgb colour = mix(drawing.palette.background, drawing.palette.arrow, faint);
     for (const Bundle& bundle : bundles) {
       const auto from = ends.of(bundle.from_group, bundle.trace);
       const auto to = ends.of(bundle.to_group, bundle.trace);
@@ -139,8 +140,7 @@ struct ArrowDrawer {
       const auto mean = [&](double sum) {
         return range.from_ns + static_cast<std::int64_t>(sum / looked_at);
       };
-      const int width = 1 + (bundle.count >= 8) + (bundle.count >= 64) + (bundle.count >= 512);
-      add(*from, *to, mean(bundle.from_ns), mean(bundle.to_ns), colour, drawing.scaled(width));
+      add(*from, *to, mean(bundle.from_ns), mean(bundle.to_ns), colour, drawing.scaled(1));
     }
   }
 };
@@ -232,7 +232,7 @@ void draw_arrows(Drawing& drawing) {
     for (const Arrow* arrow : arrows) {
       drawer.add(*drawer.ends.of(arrow->from_group, arrow->trace),
                  *drawer.ends.of(arrow->to_group, arrow->trace), arrow->from_ns, arrow->to_ns,
-                 mix(drawing.palette.background, drawing.palette.arrow, 200), drawing.scaled(1));
+                 mix(drawing.palette.background, drawing.palette.arrow, faint), drawing.scaled(1));
     }
   }
   for (const Arrow* arrow : picked) {

@@ -1,43 +1,29 @@
 #include "gui/layout/columns.h"
 
 #include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
 
 #include "gui/layout/palette.h"
 
 namespace pipesim::gui {
 namespace {
 
-// Shares of a column are counted in so many parts.
-constexpr std::int64_t parts = 1 << 16;
-// However short bars are, they are seen.
-constexpr double least_filled = 0.375 * parts;
+// However short a bar is, it is seen.
+constexpr double least_filled = 0.375;
+// Bars of fewer columns than this are not told apart.
+constexpr double least_seen = 2.5;
+// Cells are so many times as long as a wide bar at least, and less than twice that.
+constexpr int cell_in_wide = 3;
 
-// A colour with room between its channels for a product with `parts`.
-struct Spread {
-  std::uint64_t red_blue = 0;
-  std::uint64_t green = 0;
-
-  Spread() = default;
-  explicit Spread(Rgb colour)
-      : red_blue(std::uint64_t{colour & 0xff0000} << 16 | (colour & 0xff)),
-        green(colour >> 8 & 0xff) {}
-
-  void add(const Spread& colour, std::uint64_t share) {
-    red_blue += colour.red_blue * share;
-    green += colour.green * share;
-  }
-  Rgb mean() const {
-    constexpr std::uint64_t half = parts / 2;
-    const auto rounded = red_blue + (half << 32 | half);
-    return static_cast<Rgb>((rounded >> 48 & 0xff) << 16 | ((green + half) >> 16 & 0xff) << 8 |
-                            (rounded >> 16 & 0xff));
-  }
-};
-
-struct UsedShade {
-  Shade shade = 0;
-  Spread colour;
-};
+// Where in a stack a shade is: the greatest at the top.
+int place_in_stack(Shade shade) {
+  if (is_bubble(shade) || shade == wait_shade) return shade_count * (lighter_steps + 1) + shade;
+  return is_lighter(shade)
+             ? full_shade(shade) * (lighter_steps + 1) + 1 + (shade - first_lighter_shade) / 4
+             : shade * (lighter_steps + 1);
+}
 
 // The first of `instants` from `index` on that is no earlier.
 std::size_t first_from(std::span<const BarRow::Instant> instants, std::size_t index,
@@ -49,18 +35,299 @@ std::size_t first_from(std::span<const BarRow::Instant> instants, std::size_t in
   return index + static_cast<std::size_t>(found - near.begin());
 }
 
-// `filled` tells of which columns bars fill half or more.
-void paint_instants(const BarRow& row, const RowPaint& paint, std::span<const std::int64_t> times,
-                    const std::vector<char>& filled, std::span<Rgb> columns) {
-  const auto instants = row.instants();
-  std::size_t next = 0;
-  for (std::size_t x = 0; x < columns.size(); ++x) {
-    next = first_from(instants, next, times[x] - paint.offset_ns);
-    if (next == instants.size()) break;
-    if (instants[next].time_ns >= times[x + 1] - paint.offset_ns || filled[x]) continue;
-    columns[x] = paint.shades[row[instants[next].bar].shade];
+class RowPainter {
+ public:
+  RowPainter(const BarRow& row, const RowPaint& paint, std::span<const std::int64_t> times,
+             DrawList::Strip& strip, std::vector<WideBar>* wide)
+      : row_(row), paint_(paint), times_(times), strip_(strip), wide_(wide), sweep_(row) {
+    for (const Shade shade : row.shades()) {
+      used_[used_count_++] = {shade, paint.shades[shade], 0, 0};
+    }
+    std::ranges::sort(used(), std::greater(),
+                      [](const Used& one) { return place_in_stack(one.shade); });
+    // Cells begin at the same instants wherever the columns do.
+    const std::int64_t length = times.back() - times.front();
+    const auto cell_ns = std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(
+        length / std::ssize(strip.columns) * cell_in_wide * paint.least_wide, 1)));
+    cell_bits_ = static_cast<int>(std::bit_width(cell_ns)) - 1;
+    before_.swap(strip.parts);
+    if (!before_.empty()) painted_.resize(columns());
+    if (!row.instants().empty()) mostly_filled_.resize(columns());
   }
-}
+
+  void paint() {
+    take(time(0));
+    for (std::size_t x = 0; x < columns();) {
+      const std::int64_t from = time(x);
+      const std::int64_t to = time(x + 1);
+      if (from == to) {  // less than a nanosecond: as the one before, within the same one
+        set(x, strip_.columns[x == 0 ? 0 : x - 1]);
+        ++x;
+        continue;
+      }
+      if (sweep_.next() < row_.size() && row_.end_ns(sweep_.next()) <= from) take(from);
+      const std::size_t next = sweep_.next();
+      if (next == row_.size()) break;
+      const std::int64_t wide_ns = (to - from) * paint_.least_wide;
+      const std::int64_t start_ns = row_.start_ns(next);
+      const std::int64_t end_ns = row_.end_ns(next);
+      if (start_ns >= to) {
+        if (next > 0 && start_ns - row_.end_ns(next - 1) < wide_ns) share(x);
+        ++x;
+      } else if (start_ns <= from && end_ns >= to && end_ns - start_ns >= wide_ns) {
+        x = fill(next, x);
+      } else {
+        if (!decide(next, x)) share(x);
+        ++x;
+      }
+    }
+    draw_shared();
+    add_instants();
+    keep_what_was_there();
+  }
+
+ private:
+  struct Used {
+    Shade shade = 0;
+    Rgb colour = 0;
+    std::int64_t before_ns = 0;  // filled with it at swept_ns_
+    std::int64_t busy_ns = 0;    // of what is drawn just now
+  };
+  // A column that short bars have.
+  struct Shared {
+    std::size_t x = 0;
+    std::int64_t length_ns = 0;
+    std::size_t ends = 0;    // of bars that are not wide
+    bool has_short = false;  // work that is within it, as far as a look tells
+  };
+
+  std::span<Used> used() { return {used_.data(), used_count_}; }
+  std::size_t columns() const { return strip_.columns.size(); }
+  std::int64_t time(std::size_t column) const { return times_[column] - paint_.offset_ns; }
+
+  void take(std::int64_t at_ns) {
+    const ShadeTimes& filled = sweep_.filled_before(at_ns);
+    for (Used& one : used()) one.before_ns = filled[one.shade];
+    swept_ns_ = at_ns;
+  }
+
+  void set(std::size_t x, Rgb colour) {
+    strip_.columns[x] = colour;
+    if (!painted_.empty()) painted_[x] = 1;
+  }
+  void note_filled(std::size_t x) {
+    if (!mostly_filled_.empty()) mostly_filled_[x] = 1;
+  }
+
+  // From `x` on with one bar, as far as it goes.
+  std::size_t fill(std::size_t number, std::size_t x) {
+    const Bar bar = row_[number];
+    const Rgb colour = paint_.shades[bar.shade];
+    // The column before, too, where it was decided to be the bar's.
+    const std::size_t first = x > 0 && decided_for_ == number ? x - 1 : x;
+    while (x < columns() && time(x + 1) <= bar.end_ns) {
+      note_filled(x);
+      set(x++, colour);
+    }
+    if (static_cast<int>(x - first) < paint_.least_wide) return x;
+    if (wide_ != nullptr) wide_->push_back({number, static_cast<int>(first), static_cast<int>(x)});
+    if (bar.start_ns >= time(0) && !is_bubble(bar.shade)) {
+      set(first, mix(colour, paint_.edge_colour, paint_.edge));
+    }
+    return x;
+  }
+
+  // Where wide bars and idle time meet, or most of a column is one's and no short work is in
+  // it, the column is whose most of it is. Says whether it was so.
+  bool decide(std::size_t next, std::size_t x) {
+    const std::int64_t from = time(x);
+    const std::int64_t to = time(x + 1);
+    const std::int64_t wide_ns = (to - from) * paint_.least_wide;
+    std::int64_t idle_ns = to - from;
+    std::int64_t most_ns = 0;
+    std::size_t most = row_.size();
+    bool has_bubble = false;  // a short one
+    for (std::size_t i = next; i < row_.size() && row_.start_ns(i) < to; ++i) {
+      const std::int64_t length_ns = row_.end_ns(i) - row_.start_ns(i);
+      if (length_ns < wide_ns) {
+        has_bubble = has_bubble || length_ns > 0;
+        if ((length_ns == 0 || is_bubble(row_[i].shade)) && i - next < 8) continue;
+        return false;
+      }
+      const std::int64_t own = std::min(row_.end_ns(i), to) - std::max(row_.start_ns(i), from);
+      idle_ns -= own;
+      if (own > most_ns) {
+        most_ns = own;
+        most = i;
+      }
+    }
+    if (has_bubble && 2 * most_ns <= to - from) return false;
+    if (2 * idle_ns <= to - from) note_filled(x);
+    if (idle_ns >= most_ns) return true;
+    set(x, paint_.shades[row_[most].shade]);
+    decided_for_ = most;
+    if (wide_ != nullptr && !wide_->empty() && wide_->back().bar == most &&
+        wide_->back().last == static_cast<int>(x)) {
+      ++wide_->back().last;
+    }
+    return true;
+  }
+
+  // Of a column that no wide bar has: notes what fills it.
+  void share(std::size_t x) {
+    const std::int64_t from = time(x);
+    const std::int64_t to = time(x + 1);
+    if (swept_ns_ != from) take(from);
+    const std::size_t next = sweep_.next();
+    const ShadeTimes& filled = sweep_.filled_before(to);
+    swept_ns_ = to;
+    Shared column{x, to - from, sweep_.next() - next, false};
+    if (column.ends > 0) {
+      column.has_short = column.ends > 4;
+      for (std::size_t i = 0; i < std::min<std::size_t>(column.ends, 4); ++i) {
+        const Bar bar = row_[next + i];
+        column.has_short = column.has_short || (bar.start_ns >= from && !is_bubble(bar.shade));
+      }
+      const std::int64_t length_ns = row_.end_ns(next) - row_.start_ns(next);
+      if (length_ns >= (to - from) * paint_.least_wide) --column.ends;
+    }
+    std::int64_t all_ns = 0;
+    for (Used& one : used()) {
+      const std::int64_t busy_ns = filled[one.shade] - one.before_ns;
+      one.before_ns += busy_ns;
+      all_ns += busy_ns;
+      busy_ns_.push_back(busy_ns);
+    }
+    shared_.push_back(column);
+    if (2 * all_ns >= to - from) note_filled(x);
+  }
+
+  // Where bars are short, the columns of a cell that follow each other share a stack. Where
+  // they are long enough to be told apart, or few, each column is by itself.
+  void draw_shared() {
+    std::size_t ends = 0;
+    for (const Shared& column : shared_) ends += column.ends;
+    const bool dense = least_seen * static_cast<double>(ends) > static_cast<double>(shared_.size());
+    for (std::size_t i = 0; i < shared_.size();) {
+      std::size_t last = i + 1;
+      while (dense && last < shared_.size() && are_of_one_cell(last - 1, last)) ++last;
+      const bool together = dense && last - i >= 2 * static_cast<std::size_t>(paint_.least_wide);
+      if (together) {
+        const std::int64_t length_ns = sum(i, last);
+        for (; i < last; ++i) stack(shared_[i].x, length_ns, 0);
+      }
+      for (; i < last; ++i) {
+        sum(i, i + 1);
+        if (shared_[i].has_short) {
+          stack(shared_[i].x, shared_[i].length_ns, least_filled);
+        } else {
+          give_to_greatest(shared_[i]);
+        }
+      }
+    }
+  }
+
+  // Into busy_ns, what fills those columns; and how long they are.
+  std::int64_t sum(std::size_t first, std::size_t last) {
+    for (Used& one : used()) one.busy_ns = 0;
+    std::int64_t length_ns = 0;
+    for (std::size_t column = first; column < last; ++column) {
+      length_ns += shared_[column].length_ns;
+      const auto* busy_ns = &busy_ns_[column * used_count_];
+      for (Used& one : used()) one.busy_ns += *busy_ns++;
+    }
+    return length_ns;
+  }
+
+  bool are_of_one_cell(std::size_t one, std::size_t other) const {
+    const std::size_t x = shared_[one].x;
+    return shared_[other].x == x + 1 && times_[x] >> cell_bits_ == times_[x + 1] >> cell_bits_;
+  }
+
+  void give_to_greatest(const Shared& column) {
+    std::int64_t idle_ns = column.length_ns;
+    for (const Used& one : used()) idle_ns -= one.busy_ns;
+    const auto greatest = std::ranges::max_element(used(), {}, &Used::busy_ns);
+    if (greatest != used().end() && greatest->busy_ns > idle_ns) set(column.x, greatest->colour);
+  }
+
+  // Of `length_ns` what is busy, from the bottom; where anything is, at least that part of
+  // the height, and a row of pixels.
+  void stack(std::size_t x, std::int64_t length_ns, double least) {
+    std::int64_t all_ns = 0;
+    for (const Used& one : used()) all_ns += one.busy_ns;
+    if (all_ns == 0) return;
+    const double height = strip_.height;
+    const auto busy = static_cast<double>(all_ns);
+    const double rows_a_ns =
+        std::max({height / static_cast<double>(length_ns), height * least / busy, 1 / busy});
+    const auto top_of = [&](std::int64_t ns) {
+      return strip_.height - static_cast<int>(static_cast<double>(ns) * rows_a_ns + 0.5);
+    };
+    int top = top_of(all_ns);
+    Rgb above = strip_.columns[x];
+    set(x, above);
+    for (const Used& one : used()) {
+      if (one.busy_ns == 0) continue;
+      all_ns -= one.busy_ns;
+      const int bottom = top_of(all_ns);
+      if (bottom == top) continue;
+      if (top <= 0) {
+        set(x, one.colour);
+      } else if (one.colour != above) {
+        strip_.parts.push_back({static_cast<int>(x), top, one.colour});
+      }
+      above = one.colour;
+      top = bottom;
+    }
+  }
+
+  void add_instants() {
+    if (mostly_filled_.empty()) return;
+    std::vector<char> shown(columns());
+    const auto instants = row_.instants();
+    std::size_t next = 0;
+    for (std::size_t x = 0; x < columns(); ++x) {
+      next = first_from(instants, next, time(x));
+      if (next == instants.size()) break;
+      if (instants[next].time_ns >= time(x + 1) || mostly_filled_[x]) continue;
+      set(x, paint_.shades[row_[instants[next].bar].shade]);
+      shown[x] = 1;
+    }
+    std::erase_if(strip_.parts, [&](const auto& part) {
+      return shown[static_cast<std::size_t>(part.column)] != 0;
+    });
+  }
+
+  // Parts of columns that this row leaves as they were.
+  void keep_what_was_there() {
+    if (before_.empty()) return;
+    std::erase_if(before_, [&](const auto& part) {
+      return painted_[static_cast<std::size_t>(part.column)] != 0;
+    });
+    const auto own = std::ssize(strip_.parts);
+    strip_.parts.insert(strip_.parts.end(), before_.begin(), before_.end());
+    std::ranges::inplace_merge(strip_.parts, strip_.parts.begin() + own, {},
+                               &DrawList::Strip::Part::column);
+  }
+
+  const BarRow& row_;
+  const RowPaint& paint_;
+  std::span<const std::int64_t> times_;
+  DrawList::Strip& strip_;
+  std::vector<WideBar>* wide_;
+  BarRow::Sweep sweep_;
+  std::array<Used, shade_count> used_{};
+  std::size_t used_count_ = 0;
+  std::int64_t swept_ns_ = 0;
+  std::size_t decided_for_ = std::numeric_limits<std::size_t>::max();
+  int cell_bits_ = 0;
+  std::vector<Shared> shared_;
+  std::vector<std::int64_t> busy_ns_;  // of each of them, by used_
+  std::vector<char> mostly_filled_;    // columns, where the row has bars of no length
+  std::vector<DrawList::Strip::Part> before_;
+  std::vector<char> painted_;  // columns, where there were parts before
+};
 
 }  // namespace
 
@@ -73,92 +340,9 @@ std::vector<std::int64_t> column_times(const Viewport& viewport) {
 }
 
 void paint_row(const BarRow& row, const RowPaint& paint, std::span<const std::int64_t> times,
-               std::span<Rgb> columns, std::vector<WideBar>* wide) {
-  if (row.empty() || columns.empty()) return;
-  std::array<UsedShade, shade_count> used;
-  std::size_t used_count = 0;
-  for (const Shade shade : row.shades()) {
-    used[used_count++] = {shade, Spread(paint.shades[shade])};
-  }
-  const auto time = [&](std::size_t column) { return times[column] - paint.offset_ns; };
-
-  std::vector<char> mostly_filled;
-  if (!row.instants().empty()) mostly_filled.resize(columns.size());
-  const auto fill = [&](std::size_t column) {
-    if (!mostly_filled.empty()) mostly_filled[column] = 1;
-  };
-  BarRow::Sweep sweep(row);
-  std::array<std::int64_t, shade_count> before{};  // of the used shades, at `swept_ns`
-  std::int64_t swept_ns = time(0);
-  const auto take = [&](std::int64_t at_ns) {
-    const ShadeTimes& filled = sweep.filled_before(at_ns);
-    for (std::size_t i = 0; i < used_count; ++i) before[i] = filled[used[i].shade];
-    swept_ns = at_ns;
-  };
-  take(swept_ns);
-
-  std::int64_t length_ns = 0;
-  double parts_of_ns = 0;
-  for (std::size_t x = 0; x < columns.size();) {
-    const std::int64_t from = time(x);
-    const std::int64_t to = time(x + 1);
-    if (from == to) {  // less than a nanosecond: as the one before, within the same one
-      columns[x] = columns[x == 0 ? 0 : x - 1];
-      ++x;
-      continue;
-    }
-    if (sweep.next() < row.size() && row.end_ns(sweep.next()) <= from) take(from);
-    const std::size_t next = sweep.next();
-    if (next == row.size()) break;
-    const std::int64_t start_ns = row.start_ns(next);
-    const std::int64_t end_ns = row.end_ns(next);
-    if (start_ns >= to) {  // idle until then
-      ++x;
-      continue;
-    }
-    if (start_ns <= from && end_ns >= to) {
-      const std::size_t first = x;
-      const Bar bar = row[next];
-      const Rgb colour = paint.shades[bar.shade];
-      while (x < columns.size() && time(x + 1) <= end_ns) {
-        fill(x);
-        columns[x++] = colour;
-      }
-      const int filled = static_cast<int>(x - first);
-      if (filled < paint.least_wide) continue;
-      if (wide != nullptr) wide->push_back({next, static_cast<int>(first), static_cast<int>(x)});
-      if (start_ns >= time(0) && !is_bubble(bar.shade)) {
-        columns[first] = mix(colour, paint.edge_colour, paint.edge);
-      }
-      continue;
-    }
-    if (swept_ns != from) take(from);
-    const ShadeTimes& filled = sweep.filled_before(to);
-    swept_ns = to;
-    if (to - from != length_ns) {
-      length_ns = to - from;
-      parts_of_ns = static_cast<double>(parts) / static_cast<double>(length_ns);
-    }
-    Spread sum;
-    std::int64_t rest = parts;
-    std::int64_t all_ns = 0;
-    for (std::size_t i = 0; i < used_count; ++i) {
-      all_ns += filled[used[i].shade] - before[i];
-    }
-    const double scale =
-        all_ns == 0 ? 0 : std::max(parts_of_ns, least_filled / static_cast<double>(all_ns));
-    for (std::size_t i = 0; i < used_count; ++i) {
-      const std::int64_t busy_ns = filled[used[i].shade] - before[i];
-      before[i] += busy_ns;
-      const auto share = static_cast<std::int64_t>(static_cast<double>(busy_ns) * scale);
-      sum.add(used[i].colour, static_cast<std::uint64_t>(share));
-      rest -= share;
-    }
-    if (2 * all_ns >= length_ns) fill(x);
-    sum.add(Spread(columns[x]), static_cast<std::uint64_t>(std::max<std::int64_t>(rest, 0)));
-    columns[x++] = sum.mean();
-  }
-  if (!mostly_filled.empty()) paint_instants(row, paint, times, mostly_filled, columns);
+               DrawList::Strip& strip, std::vector<WideBar>* wide) {
+  if (row.empty() || strip.columns.empty()) return;
+  RowPainter(row, paint, times, strip, wide).paint();
 }
 
 }  // namespace pipesim::gui

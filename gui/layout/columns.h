@@ -1,5 +1,9 @@
-// Bars as colours of columns of pixels, each the mean of what it holds, of which bars have
-// three eighths at least where there are any.
+// Bars as columns of pixels. Where bars are too short to be told apart, the columns of a
+// cell, a stretch of time of a few wide bars, share a stack: each shade has its part of the
+// time as its part of the height, work at the bottom, bubbles above, and what is behind at
+// the top. So no colour is there that the legend does not have, and areas are times.
+// Elsewhere a column is whose most of it is; work that is within one has three eighths of
+// its height at least.
 //
 // Any thread.
 #pragma once
@@ -31,15 +35,15 @@ struct WideBar {
 struct RowPaint {
   Shades shades{};
   std::int64_t offset_ns = 0;  // to be added to the bars' times
-  int least_wide = 4;          // columns from which on a bar counts as wide
+  int least_wide = 4;          // columns from which on a bar counts as wide: it is not stacked
   int edge = 0;                // of 256, how far the first column of a wide bar that is no bubble
   Rgb edge_colour = 0;         // takes this colour
 };
 
-// Mixes a row's bars into `columns`, of which `times` has one more; adds the wide
-// ones, from left to right. A column of which bars fill less than half shows the first
-// bar of no length that it holds. In O(columns) and what BarRow::Sweep takes.
+// Draws a row's bars over what the columns of `strip` hold, of which `times` has one more;
+// adds the wide ones, from left to right. A column of which bars fill less than half shows
+// the first bar of no length that it holds. In O(columns) and what BarRow::Sweep takes.
 void paint_row(const BarRow& row, const RowPaint& paint, std::span<const std::int64_t> times,
-               std::span<Rgb> columns, std::vector<WideBar>* wide = nullptr);
+               DrawList::Strip& strip, std::vector<WideBar>* wide = nullptr);
 
 }  // namespace pipesim::gui

@@ -10,6 +10,8 @@ struct GutterDrawer {
   Drawing& drawing;
   const Band& band;
   const Group& group;
+  Cut name = {};     // rows of pixels that its name has
+  int name_end = 0;  // where that ends, and a gap
 
   int margin() const { return drawing.scaled(8); }
   int side_width() const { return drawing.scaled(4); }
@@ -19,9 +21,6 @@ struct GutterDrawer {
     int width = 0;
     for (const Lane& lane : group.lanes) {
       width = std::max(width, drawing.text_width(label_of_lane(lane)));
-    }
-    for (const CurveLane& lane : group.curves) {
-      width = std::max(width, drawing.text_width(lane.label));
     }
     return std::min(width, drawing.widest_label());
   }
@@ -37,7 +36,7 @@ struct GutterDrawer {
   }
 
   // Beside the lanes, and in sight while any of the group is.
-  void draw_name(int width) const {
+  void draw_name(int width) {
     const int height = drawing.canvas.text_height;
     int bottom = band.placed.y + drawing.heights.pad;
     for (const PlacedRow& row : band.rows) {
@@ -51,6 +50,10 @@ struct GutterDrawer {
     const int block = two_lines ? 2 * height : height;
     const int top = band.placed.y + drawing.heights.pad;
     const int y = std::clamp((top + bottom - block) / 2, seen.top, seen.bottom - block);
+    name = {y, y + block};
+    const int letters = std::max(drawing.text_width(group.name) * 6 / 5,
+                                 two_lines ? drawing.text_width(group.process) : 0);
+    name_end = margin() + std::min(letters, width) + drawing.scaled(8);
     add_text({.x = margin(),
               .y = y,
               .width = width,
@@ -78,10 +81,51 @@ struct GutterDrawer {
               .text = drawing.elided(label, width)});
   }
 
-  void draw() const {
+  // What a curve is, and what the ends of its axis stand for, as far as there is room.
+  void draw_axis_of(const CurveLane& lane, const PlacedRow& row) const {
+    const CurveScale scale = scale_of(drawing, group, lane);
+    const int letters = drawing.canvas.text_height;
+    const int room_above = headroom(drawing, row.height);
+    const int top = row.y + std::max(room_above - letters / 2, 0);
+    // Half below the axis' end, where nothing else is.
+    const int below = room_above > 0 ? std::min(letters / 2, drawing.heights.pad) : 0;
+    const int bottom = row.y + row.height - letters + below;
+    // Not over the group's name, which stays in sight.
+    const auto from = [&](int y, int height) {
+      return name.of(y, height).height() > 0 ? name_end : margin();
+    };
+    int width = 0;
+    const auto draw_value = [&](double value, int y) {
+      const std::string text = axis_text(lane, value);
+      const int own = drawing.text_width(text);
+      if (text_end() - own < from(y, letters)) return;
+      width = std::max(width, own);
+      add_text({.x = text_end() - own,
+                .y = y,
+                .width = own,
+                .height = letters,
+                .colour = drawing.palette.faint_text,
+                .align = DrawList::Align::right,
+                .text = text});
+    };
+    if (row.height >= letters) draw_value(scale.most, top);
+    if (bottom >= top + letters) draw_value(scale.least, bottom);
+    const int left = from(row.y, row.height);
+    const int room = text_end() - width - (width > 0 ? drawing.scaled(8) : 0) - left;
+    if (!drawing.has_room_for_text(row.height) || room <= 0) return;
+    add_text({.x = left,
+              .y = row.y,
+              .width = room,
+              .height = row.height,
+              .colour = drawing.palette.faint_text,
+              .align = DrawList::Align::right,
+              .text = drawing.elided(lane.label, room)});
+  }
+
+  void draw() {
     const int label = label_width();
-    const int name = text_end() - label - (label > 0 ? drawing.scaled(8) : 0) - margin();
-    draw_name(name);
+    const int name_width = text_end() - label - (label > 0 ? drawing.scaled(8) : 0) - margin();
+    draw_name(name_width);
     const bool overlay = drawing.scene.options.show == Show::overlay;
     for (std::size_t i = 0; i < band.rows.size(); ++i) {
       const PlacedRow& row = band.rows[i];
@@ -90,9 +134,7 @@ struct GutterDrawer {
         const bool first = std::none_of(
             band.rows.begin(), band.rows.begin() + static_cast<std::ptrdiff_t>(i),
             [&](const PlacedRow& other) { return other.lane < 0 && other.y == row.y; });
-        if (first) {
-          draw_label(lane.label, row.y, row.height, label, drawing.palette.faint_text);
-        }
+        if (first) draw_axis_of(lane, row);
         continue;
       }
       const Lane& lane = group.lanes[static_cast<std::size_t>(row.lane)];

@@ -21,7 +21,7 @@ RowHeights heights_of(const Drawing& drawing, int work) {
   heights.work = drawing.scaled(overlay ? work * 5 / 4 : work);
   heights.transfers = drawing.scaled(std::clamp(work / 2, 5, 13));
   heights.slices = drawing.scaled(std::clamp(work, least_work, 18));
-  heights.curve = drawing.scaled(std::clamp(work + 5, 12, 40));
+  heights.curve = drawing.scaled(std::max(work >= 18 ? work + 16 : work + 5, 12));
   heights.gap = drawing.scaled(work >= 10 ? 2 : 1);
   heights.pad = drawing.scaled(work >= 24 ? 9 : work >= 16 ? 6 : work >= 10 ? 4 : 2);
   heights.least_group = drawing.canvas.text_height + 2;
@@ -115,24 +115,35 @@ int bold_width(const Drawing& drawing, std::string_view text) {
   return (drawing.text_width(text) * 6 + 4) / 5 + drawing.scaled(2);
 }
 
-int gutter_width(const Drawing& drawing, const std::vector<int>& groups) {
+int axis_width(const Drawing& drawing, const Group& group, const CurveLane& lane) {
+  const CurveScale scale = scale_of(drawing, group, lane);
+  return std::max(drawing.text_width(axis_text(lane, scale.most)),
+                  drawing.text_width(axis_text(lane, scale.least)));
+}
+
+int gutter_width(const Drawing& drawing) {
   int name = 0;
   int label = 0;
-  for (const int number : groups) {
+  int axis = 0;  // of curves, with what they are
+  for (const int number : drawing.groups) {
     const Group& group = drawing.scene.groups[static_cast<std::size_t>(number)];
     name = std::max(name, bold_width(drawing, group.name));
     name = std::max(name, drawing.text_width(group.process));
     for (const Lane& lane : group.lanes) label = std::max(label, drawing.text_width(lane.label));
     for (const CurveLane& lane : group.curves) {
-      label = std::max(label, drawing.text_width(lane.label));
+      const int width = std::min(drawing.text_width(lane.label),
+                                 std::max(drawing.widest_label(), drawing.canvas.width / 5));
+      axis = std::max(axis, width + drawing.scaled(8) + axis_width(drawing, group, lane));
     }
   }
   name = std::min(name, std::max(drawing.canvas.width / 6, 8 * drawing.canvas.char_width));
   label = std::min(label, drawing.widest_label());
-  return drawing.scaled(8) + name + drawing.scaled(8) + label + drawing.scaled(10);
+  const int between = label > 0 ? drawing.scaled(8) : 0;
+  return drawing.scaled(8) + std::max(name + between + label, axis) + drawing.scaled(10);
 }
 
-void place(Drawing& drawing, const std::vector<int>& groups, std::size_t pinned_count) {
+void place(Drawing& drawing, std::size_t pinned_count) {
+  const std::vector<int>& groups = drawing.groups;
   Picture& picture = drawing.picture;
   int low = least_work;
   int high = most_work;
@@ -295,6 +306,8 @@ Picture layout(const Document& document, const Scene& scene, const View& view, c
                   .canvas = canvas,
                   .palette = palette,
                   .picture = {},
+                  .groups = {},
+                  .scale_of_bytes = {},
                   .gutter = 0,
                   .plot = {},
                   .heights = {},
@@ -310,14 +323,15 @@ Picture layout(const Document& document, const Scene& scene, const View& view, c
   picture.reach = canvas.scaled(3);
 
   std::size_t pinned = 0;
-  const std::vector<int> groups = shown_groups(drawing, pinned);
-  if (groups.empty()) {
+  drawing.groups = shown_groups(drawing, pinned);
+  if (drawing.groups.empty()) {
     draw_hint(drawing, scene.groups.empty()
                            ? "Open a trace: Ctrl+O, or drop files here"
                            : fmt::format("No group has \"{}\" in its name", view.filter));
     return std::move(drawing.picture);
   }
-  drawing.gutter = std::min(gutter_width(drawing, groups), canvas.width / 2);
+  drawing.scale_of_bytes = scale_of_bytes(drawing);
+  drawing.gutter = std::min(gutter_width(drawing), canvas.width / 2);
   const int margin = drawing.scaled(8);
   picture.viewport.x = drawing.gutter;
   picture.viewport.width = std::max(canvas.width - drawing.gutter - margin, 1);
@@ -326,7 +340,7 @@ Picture layout(const Document& document, const Scene& scene, const View& view, c
   drawing.plot = {picture.ruler_height,
                   std::max(canvas.height - picture.legend_height, picture.ruler_height)};
   drawing.times = column_times(picture.viewport);
-  place(drawing, groups, pinned);
+  place(drawing, pinned);
 
   draw_axis(drawing);
   draw_grounds(drawing);

@@ -66,6 +66,7 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
   bool lateness = false;
   bool early = false;
   bool capacity = false;
+  bool critical = false;
   std::map<int, Entry> runs;  // both sides of the pair, then the others, predicted ones first
   const auto count = static_cast<int>(drawing.document.traces.size());
   const auto add_run = [&](int trace, const std::string& name) {
@@ -76,7 +77,9 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
                      Entry{drawing.colour_of_trace(trace), name, name});
   };
   for (const Group& group : drawing.scene.groups) {
+    if (!passes(group, drawing.view.filter)) continue;
     for (const Lane& lane : group.lanes) {
+      critical = critical || (drawing.view.critical && !lane.critical.empty());
       const OpenTrace* const trace = drawing.trace(lane.trace);
       const bool is_input = trace != nullptr && trace->input.has_value();
       const bool by_name = lane.kind == LaneKind::slices && !is_input;
@@ -85,7 +88,7 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
       for (const BarRow& row : lane.rows) {
         for (Shade shade = 0; shade < shade_count; ++shade) {
           if (by_name && shade < first_bubble_shade) continue;
-          own[shade] = own[shade] || row.has(shade);
+          if (row.has(shade)) own[shade] = own[full_shade(shade)] = true;
         }
       }
       if (lane.label.empty()) continue;
@@ -124,13 +127,18 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
       if (of_input[shade]) add_entry(shade, input_meanings[shade]);
     }
   }
+  for (Shade shade = shade_count; shade-- > first_lighter_shade;) {
+    if (!used[shade]) continue;  // else the lightest
+    entries.push_back({shades[shade], "lighter: later chunks", "later chunks"});
+    break;
+  }
   if (of_input[wait_shade]) add_entry(wait_shade, {"waiting", "waiting"});
   if (slices) entries.push_back({shades[15], "slices coloured by name", "by name"});
   for (std::size_t i = 0; i < bubble_names.size(); ++i) {
     const std::string name = fmt::format("{} bubble", bubble_names[i]);
     add(static_cast<Shade>(first_bubble_shade + i), {name, bubble_names[i]});
   }
-  if (drawing.view.critical) {
+  if (critical) {
     entries.push_back({shades[critical_shade], "critical path", "critical"});
   }
   if (lateness) entries.push_back({shades[late_shade], "late", "late"});

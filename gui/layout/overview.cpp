@@ -63,10 +63,10 @@ DrawList layout_overview(const Document& /*document*/, const Scene& scene, const
     const int end = margin + static_cast<int>((i + 1) * room / count);
     if (y == end) continue;  // more lanes than pixels: an even choice of them
     const Lane& lane = *lanes[static_cast<std::size_t>(i)];
-    DrawList::Strip strip{0, y, end - y, {}};
+    DrawList::Strip strip{0, y, end - y, {}, {}};
     strip.columns.assign(times.size() - 1, palette.background);
     RowPaint paint{.shades = palette.shades, .offset_ns = lane.offset_ns};
-    paint_row(lane.rows.front(), paint, times, strip.columns);
+    paint_row(lane.rows.front(), paint, times, strip);
     list.strips.push_back(std::move(strip));
   }
   frame_range(list, scene, view, canvas, palette);

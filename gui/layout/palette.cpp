@@ -10,22 +10,10 @@ namespace {
 using Eight = std::array<Rgb, 8>;
 
 // F, I, W, B; then what is less loud than they are.
-constexpr Eight light_kinds{colours::forward.light,
-                            colours::backward.light,
-                            colours::weight_gradient.light,
-                            0xdb8500,
-                            0x8a9ba8,
-                            0xb0a090,
-                            0x9a8cc2,
-                            colours::other.light};
-constexpr Eight dark_kinds{colours::forward.dark,
-                           colours::backward.dark,
-                           colours::weight_gradient.dark,
-                           0xd98200,
-                           0x71828f,
-                           0x8f8072,
-                           0x8d80bb,
-                           colours::other.dark};
+constexpr std::array<Colour, 8> kind_colours{
+    colours::forward,     colours::backward,    colours::weight_gradient, {0xdb8500, 0xd98200},
+    {0x8a9ba8, 0x71828f}, {0xb0a090, 0x8f8072}, {0x9a8cc2, 0x8d80bb},     colours::other};
+
 constexpr Eight microbatches{0x0072b2, 0xe69f00, 0x009e73, 0xcc79a7,
                              0x56b4e9, 0xd55e00, 0xd9cb2f, 0x7a68b3};
 constexpr Eight light_errors{0x1c5fa8, 0x5b9bd1, 0xaacde8, 0xc6c6c0,
@@ -40,10 +28,16 @@ Palette palette(Theme theme, Colouring colouring) {
   const auto of = [light](Rgb in_light, Rgb in_dark) { return light ? in_light : in_dark; };
   const auto shared = [&of](const Colour& colour) { return of(colour.light, colour.dark); };
   Palette made;
-  const Eight& first = colouring == Colouring::microbatch ? microbatches
-                       : colouring == Colouring::error    ? (light ? light_errors : dark_errors)
-                                                          : (light ? light_kinds : dark_kinds);
-  std::ranges::copy(first, made.shades.begin());
+  switch (colouring) {
+    case Colouring::kind: std::ranges::transform(kind_colours, made.shades.begin(), shared); break;
+    case Colouring::microbatch: std::ranges::copy(microbatches, made.shades.begin()); break;
+    case Colouring::error:
+      std::ranges::copy(light ? light_errors : dark_errors, made.shades.begin());
+  }
+  for (Shade shade = first_lighter_shade; shade < shade_count; ++shade) {
+    const int step = 1 + (shade - first_lighter_shade) / 4;
+    made.shades[shade] = shared(lighter(kind_colours[full_shade(shade)], step, lighter_steps + 1));
+  }
   made.shades[first_bubble_shade] = of(0xd6e8f5, 0x20323f);
   made.shades[first_bubble_shade + 1] = of(0xf8d9d3, 0x41282a);
   made.shades[first_bubble_shade + 2] = of(0xe6dbf0, 0x342c42);

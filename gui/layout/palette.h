@@ -10,7 +10,8 @@
 // An input pipeline has batches for microbatches, and its kinds are the dense part (0), rows (1),
 // exchanges (2), the host (6) and copies (7). Under every colouring 8 to 11 are bubbles (warm-up,
 // steady, drain, p2p), pale tints that recede behind work, as does 16, what waits; 12 is the
-// critical path; 13 and 14 are late and early; 15 is of no hue.
+// critical path; 13 and 14 are late and early; 15 is of no hue; from 17 on F, I, W and B come ever
+// lighter, for a rank's later chunks.
 //
 // Pure functions; any thread.
 #pragma once

@@ -45,6 +45,12 @@ struct RowHeights {
   int least_group = 0;
 };
 
+// What the top and the bottom of a curve's row stand for.
+struct CurveScale {
+  double least = 0;  // negative, or 0
+  double most = 1;
+};
+
 // A bar with room for letters.
 struct LabelPlace {
   int x = 0, y = 0, width = 0, height = 0;
@@ -64,6 +70,8 @@ struct Drawing {
   const Palette& palette;
 
   Picture picture;
+  std::vector<int> groups;  // those that the filter lets through, pinned ones first
+  CurveScale scale_of_bytes;
   int gutter = 0;  // its width
   Cut plot;        // between ruler and legend
   RowHeights heights;
@@ -92,6 +100,14 @@ struct Drawing {
 
 // Letters, not bytes.
 int letters(std::string_view text);
+
+// All curves of bytes have one scale, others one a group and name.
+CurveScale scale_of_bytes(const Drawing& drawing);
+CurveScale scale_of(const Drawing& drawing, const Group& group, const CurveLane& lane);
+// A value of a lane's axis.
+std::string axis_text(const CurveLane& lane, double value);
+// How much of a curve's row is free for letters above the curve.
+int headroom(const Drawing& drawing, int row_height);
 
 // Each adds to the picture; in this order.
 void draw_axis(Drawing& drawing);

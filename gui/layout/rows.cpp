@@ -10,6 +10,9 @@ namespace pipesim::gui {
 namespace {
 
 constexpr int most_frames = 300;
+// Beside a label to the bar's edges, both together and at least: most letters are narrower than
+// the widest, by which labels are measured.
+constexpr int label_gaps = 2;
 
 Shades faded(const Shades& shades, Rgb ground, int share) {
   Shades made{};
@@ -42,16 +45,11 @@ std::vector<std::string> names_of(const Drawing& drawing, const LabelPlace& plac
   const std::string whole = label_of(*trace, place.ref);
   if (trace->input) return input_names_of(*trace->input, place.ref, whole);
   std::vector<std::string> names{whole};
-  if (trace->run) {  // without its stage; the microbatch alone
-    constexpr std::string_view digits = "0123456789";
-    const std::size_t kind = whole.find_first_not_of(digits);
+  if (trace->run) {  // without its stage
+    const std::size_t kind = whole.find_first_not_of("0123456789");
     if (kind != std::string::npos && kind > 0) names.push_back(whole.substr(kind));
-    const std::size_t last = whole.find_last_not_of(digits);
-    if (last != std::string::npos && last + 1 < whole.size()) {
-      names.push_back(whole.substr(last + 1));
-    }
   } else {
-    names.push_back(drawing.elided(whole, place.width - drawing.scaled(4)));
+    names.push_back(drawing.elided(whole, place.width - drawing.scaled(label_gaps)));
   }
   return names;
 }
@@ -60,17 +58,28 @@ struct RowDrawer {
   Drawing& drawing;
   const Band& band;
 
-  void add_strip(int y, int height, const std::vector<Rgb>& columns) const {
-    const Cut seen = band.cut.of(y, height);
+  void add_strip(DrawList::Strip strip) const {
+    const Cut seen = band.cut.of(strip.y, strip.height);
     if (seen.height() == 0) return;
-    drawing.picture.list.strips.push_back({drawing.left(), seen.top, seen.height(), columns});
+    if (seen.height() < strip.height) {
+      const int above = seen.top - strip.y;
+      for (auto& part : strip.parts) {
+        part.top -= above;
+        if (part.top <= 0) strip.columns[static_cast<std::size_t>(part.column)] = part.colour;
+      }
+      std::erase_if(strip.parts,
+                    [&](const auto& part) { return part.top <= 0 || part.top >= seen.height(); });
+      strip.y = seen.top;
+      strip.height = seen.height();
+    }
+    drawing.picture.list.strips.push_back(std::move(strip));
   }
 
   void add_labels(const Lane& lane, const BarRow& row, const PlacedRow& placed,
                   const Shades& shades, const std::vector<WideBar>& wide, bool faint) const {
     if (!drawing.has_room_for_text(placed.height)) return;
     if (!band.cut.holds(placed.y, placed.height)) return;
-    const int least = drawing.canvas.char_width + drawing.scaled(4);
+    const int least = drawing.canvas.char_width + drawing.scaled(label_gaps) - 1;
     for (const WideBar& bar : wide) {
       if (bar.last - bar.first < least) continue;
       const Bar whole = row[bar.bar];
@@ -96,7 +105,7 @@ struct RowDrawer {
   }
 
   // Draws a row upon `columns`, which hold what is behind it, and leaves there how it
-  // looks. `share` of 256 tells how much of it fades.
+  // looks at its top. `share` of 256 tells how much of it fades.
   void draw(const PlacedRow& placed, std::vector<Rgb>& columns, int share, bool labelled) const {
     const Lane& lane = drawing.scene.groups[static_cast<std::size_t>(placed.group)]
                            .lanes[static_cast<std::size_t>(placed.lane)];
@@ -109,24 +118,31 @@ struct RowDrawer {
                    .edge_colour = band.ground};
     std::vector<WideBar> wide;
     paint.shades = faded(drawing.palette.shades, band.ground, emphasises ? 190 : share);
-    paint_row(row, paint, drawing.times, columns, &wide);
+    DrawList::Strip strip{drawing.left(), placed.y, placed.height, std::move(columns), {}};
+    paint_row(row, paint, drawing.times, strip, &wide);
     if (labelled) add_labels(lane, row, placed, paint.shades, wide, emphasises);
     if (emphasises) {
       wide.clear();
       paint.shades = drawing.palette.shades;
-      paint_row(lane.emphasis, paint, drawing.times, columns, &wide);
+      paint_row(lane.emphasis, paint, drawing.times, strip, &wide);
       if (labelled) add_labels(lane, lane.emphasis, placed, paint.shades, wide, false);
       add_frames(placed, wide);
     }
-    add_strip(placed.y, placed.height, columns);
+    columns = strip.columns;
     if (drawing.view.critical && placed.row == 0 && !lane.critical.empty()) {
-      std::vector<Rgb> path = columns;
+      const int height = std::min(drawing.scaled(3), placed.height / 2);
+      DrawList::Strip path{strip.x, placed.y + placed.height - height, height, columns, {}};
+      for (const auto& part : strip.parts) {  // what is lowest
+        path.columns[static_cast<std::size_t>(part.column)] = part.colour;
+      }
+      add_strip(std::move(strip));
       paint.shades.fill(drawing.palette.shades[critical_shade]);
       paint.edge = 0;
       paint_row(lane.critical, paint, drawing.times, path);
-      const int height = std::min(drawing.scaled(3), placed.height / 2);
-      add_strip(placed.y + placed.height - height, height, path);
+      add_strip(std::move(path));
+      return;
     }
+    add_strip(std::move(strip));
   }
 };
 
@@ -177,7 +193,14 @@ void draw_labels(Drawing& drawing) {
       ++drawing.picture.hidden_labels;
       continue;
     }
-    const int room = place.width - drawing.scaled(4);
+    // Bars that are equally long have room for the same, wherever pixels begin.
+    const double exact =
+        static_cast<double>(place.length_ns) / drawing.picture.viewport.ns_per_pixel();
+    int room = std::min(place.width + 1, static_cast<int>(exact)) - drawing.scaled(label_gaps);
+    const OpenTrace* trace = drawing.trace(place.trace);
+    // An action's W is half as wide again as other letters are.
+    const bool is_action = trace != nullptr && trace->run && place.ref != no_ref;
+    if (is_action && trace->run->spans[place.ref].action.kind == Kind::W) room -= drawing.scaled(4);
     for (std::string& name : names_of(drawing, place)) {
       if (name.empty() || drawing.text_width(name) > room) continue;
       const Rgb colour = is_bubble(place.shade) || place.faint ? drawing.palette.faint_text

@@ -24,15 +24,24 @@ enum class Colouring : std::uint8_t { kind, microbatch, error };
 // What a bar is drawn as: the place of a colour in the palette (gui/layout/palette.h).
 // 0 to 7 depend on the colouring; the others mean the same under every one.
 using Shade = std::uint8_t;
-inline constexpr int shade_count = 17;
+inline constexpr int shade_count = 41;
 inline constexpr Shade first_bubble_shade = 8;  // warm-up, steady, drain, p2p
 inline constexpr Shade critical_shade = 12;
 inline constexpr Shade late_shade = 13;  // of curves of lateness
 inline constexpr Shade early_shade = 14;
 inline constexpr Shade wait_shade = 16;  // of an input pipeline: what waits
+// By kind: F, I, W and B, each in so many steps ever lighter, of a rank's later chunks.
+inline constexpr Shade first_lighter_shade = 17;
+inline constexpr int lighter_steps = 6;
 
 constexpr bool is_bubble(Shade shade) {
   return shade >= first_bubble_shade && shade < first_bubble_shade + 4;
+}
+
+constexpr bool is_lighter(Shade shade) { return shade >= first_lighter_shade; }
+// That of the first chunk; of any other shade itself.
+constexpr Shade full_shade(Shade shade) {
+  return is_lighter(shade) ? static_cast<Shade>((shade - first_lighter_shade) % 4) : shade;
 }
 
 // What bars refer to: a span of a run, a slice of an event trace; of a bubble the

@@ -1,5 +1,6 @@
 #include "gui/scene/shading.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string_view>
@@ -26,6 +27,14 @@ constexpr std::array<Shade, kind_count> shade_of_kind{0,
 }  // namespace
 
 Shade shade_of(Kind kind) { return shade_of_kind[static_cast<std::size_t>(kind)]; }
+
+Shade shade_of(Kind kind, int chunk, int chunks) {
+  const Shade full = shade_of(kind);
+  if (full > 3 || chunk <= 0 || chunks <= 1) return full;
+  const int last = chunks - 1;
+  const int step = (2 * lighter_steps * std::min(chunk, last) + last) / (2 * last);
+  return static_cast<Shade>(first_lighter_shade + 4 * (std::max(step, 1) - 1) + full);
+}
 
 Shade shade_of(InputGroup group) {
   switch (group) {
@@ -63,6 +72,9 @@ Shading::Shading(const Document& document, int trace, Colouring colouring)
     of_text_.reserve(trace_.events->texts.size());
     for (const std::string& text : trace_.events->texts) of_text_.push_back(shade_of_name(text));
   }
+  if (trace_.run && !trace_.run->chunk_of_stage.empty()) {
+    chunks_ = 1 + std::ranges::max(trace_.run->chunk_of_stage);
+  }
   const auto side = document.side_of(trace);
   if (colouring != Colouring::error || !side) return;
   pair_ = document.pair.get();
@@ -87,12 +99,18 @@ Shade Shading::of(Ref ref) const {
   if (trace_.events) return of_text_[trace_.events->slices[ref].name];
   const Action& action = trace_.run->spans[ref].action;
   switch (colouring_) {
-    case Colouring::kind: return shade_of(action.kind);
+    case Colouring::kind: return kind_of(action);
     case Colouring::microbatch:
       return takes_microbatch(action.kind) ? static_cast<Shade>(action.microbatch % 8)
                                            : other_shade;
     default: return error_of(ref);
   }
+}
+
+Shade Shading::kind_of(const Action& action) const {
+  if (chunks_ == 1 || !takes_microbatch(action.kind)) return shade_of(action.kind);
+  const auto stage = static_cast<std::size_t>(action.stage);
+  return shade_of(action.kind, trace_.run->chunk_of_stage[stage], chunks_);
 }
 
 Shade Shading::input_shade_of(Ref ref) const {

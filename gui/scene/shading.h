@@ -35,6 +35,9 @@ constexpr Shade shade_of(BubbleKind kind) {
 
 // By kind.
 Shade shade_of(Kind kind);
+// By kind and chunk: of F, I, W and B the last of a rank's chunks is the lightest, those between
+// are as even as the steps allow.
+Shade shade_of(Kind kind, int chunk, int chunks);
 // Of what is called so in a trace without a pipeline: names that differ in digits are alike.
 Shade shade_of_name(std::string_view name);
 
@@ -48,11 +51,13 @@ class Shading {
   Shade of(const Bar& bar) const { return is_bubble(bar.shade) ? bar.shade : of(bar.ref); }
 
  private:
+  Shade kind_of(const Action& action) const;
   Shade error_of(Ref ref) const;
   Shade input_shade_of(Ref ref) const;
 
   const OpenTrace& trace_;
   Colouring colouring_;
+  int chunks_ = 1;              // of a run, a rank
   const Pair* pair_ = nullptr;  // where the trace is one of its sides
   Side side_{};
   std::vector<Shade> of_operation_;  // by error

@@ -60,6 +60,13 @@ class Pixels {
     const Rgb* from = strip.columns.data() + skipped;
     for (int i = 0; i < to_x - from_x; ++i) to[i] = from[i] | opaque;
     repeat(from_x, to_x, from_y, to_y);
+    for (std::size_t i = 0; i < strip.parts.size(); ++i) {
+      const auto& part = strip.parts[i];
+      const bool last = i + 1 == strip.parts.size() || strip.parts[i + 1].column != part.column;
+      const int x = strip.x + part.column;
+      if (x < from_x || x >= to_x) continue;
+      column(x, strip.y + part.top, last ? to_y : strip.y + strip.parts[i + 1].top, part.colour);
+    }
   }
 
   void area(const DrawList::Area& area) {
@@ -153,7 +160,7 @@ void paint_straight(Pixels& pixels, const DrawList::Line& line) {
   }
 }
 
-void paint_line(QPainter& painter, const DrawList::Line& line, double head) {
+void paint_line(QPainter& painter, const DrawList::Line& line) {
   QPen pen(colour_of(line.colour), line.width);
   pen.setCapStyle(Qt::FlatCap);
   if (line.dashed) pen.setDashPattern({4, 3});
@@ -167,7 +174,7 @@ void paint_line(QPainter& painter, const DrawList::Line& line, double head) {
   }
   if (!line.arrow) return;
   painter.setRenderHint(QPainter::Antialiasing, true);
-  paint_head(painter, line, head);
+  paint_head(painter, line, 3 + 2 * line.width);
 }
 
 }  // namespace
@@ -234,12 +241,11 @@ void Painter::paint(const DrawList& list, QImage& image) {
       }
     }
   };
-  const double head = pixels_ * 0.6;
   for (const DrawList::Line& line : list.lines) {
     if (is_straight(line)) {
       paint_straight(pixels, line);
     } else {
-      paint_line(painter, line, head);
+      paint_line(painter, line);
     }
   }
   paint_texts(list.texts);

@@ -6,15 +6,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <random>
 #include <set>
 #include <sstream>
 
+#include "gui/scene/shading.h"
 #include "tests/documents.h"
+#include "traces/bubbles.h"
 
 namespace pipesim::gui {
 namespace {
@@ -350,6 +354,18 @@ void expect_sound(const Shown& shown, const Canvas& canvas) {
       texts.push_back(letters);
     }
   }
+  // What is said of a peak is above the curves.
+  for (const auto& text : list.texts) {
+    if (!text.text.starts_with("peak ")) continue;
+    for (const auto& area : list.areas) {
+      if (area.y >= text.y + text.height || area.y + area.height <= text.y) continue;
+      for (int x = std::max(text.x, area.x); x < text.x + text.width; ++x) {
+        const auto column = static_cast<std::size_t>(x - area.x);
+        if (column >= area.tops.size() || area.tops[column] >= area.height) continue;
+        ASSERT_GE(area.y + area.tops[column], text.y + text.height) << text.text;
+      }
+    }
+  }
   // Covers hide nothing that is said below them.
   for (const auto& text : list.texts) {
     for (const auto& box : list.covers) {
@@ -391,6 +407,42 @@ TEST(Layout, NamesEveryGroupInSightAndAllColours) {
   EXPECT_TRUE(says("forward") && says("backward") && says("warm-up bubble") &&
               says("steady bubble"));
   EXPECT_FALSE(says("weight gradient"));
+}
+
+TEST(Layout, LegendTellsOfLaterChunksWhereThereAreAny) {
+  for (const bool later : {true, false}) {
+    Made one = made(2, 4, 1);
+    if (later) {
+      one.scene.groups[1].lanes[0].rows[0].reshade([](const Bar& bar) {
+        return is_bubble(bar.shade) ? bar.shade : shade_of(Kind::W, 1, 2);
+      });
+    }
+    const Picture picture = one.picture(usual);
+    const auto says = [&](const std::string& text) {
+      return std::ranges::any_of(picture.list.cover_texts,
+                                 [&](const auto& other) { return other.text == text; });
+    };
+    EXPECT_EQ(says("lighter: later chunks"), later);
+    EXPECT_EQ(says("weight gradient"), later);
+  }
+}
+
+TEST(Layout, LegendNamesNothingThatIsNotThere) {
+  Made one = made(2, 4, 1);
+  one.view.critical = true;
+  one.scene.groups[1].lanes[0].rows[0].reshade(
+      [](const Bar& bar) { return is_bubble(bar.shade) ? bar.shade : shade_of(Kind::W); });
+  const auto says = [&](const std::string& text) {
+    const Picture picture = one.picture(usual);
+    return std::ranges::any_of(picture.list.cover_texts,
+                               [&](const auto& other) { return other.text == text; });
+  };
+  EXPECT_TRUE(says("weight gradient") && says("backward") && says("critical path"));
+  one.view.filter = "rank 0";
+  EXPECT_FALSE(says("weight gradient"));
+  EXPECT_TRUE(says("backward") && says("critical path"));
+  one.scene.groups[0].lanes[0].critical = {};
+  EXPECT_FALSE(says("critical path"));
 }
 
 // Whose memory a curve is, also where the lanes are of one trace alone.
@@ -455,6 +507,118 @@ TEST(Layout, LabelsTheWidestAndCountsTheRest) {
   EXPECT_GT(picture.hidden_labels, 0);
   many.view.range.to_ns /= 60;
   EXPECT_EQ(many.picture(huge).hidden_labels, 0);
+}
+
+// "4B0", "B0" or nothing, as equal bars of a row have it, and never up to the bar's edges.
+TEST(Layout, LabelsHaveOneNotation) {
+  const auto is_label = [](std::string_view text) {
+    const auto kind = text.find_first_not_of("0123456789");
+    return kind != std::string_view::npos && kind + 1 < text.size() &&
+           std::string_view("FBIW").find(text[kind]) != std::string_view::npos &&
+           text.find_first_not_of("0123456789", kind + 1) == std::string_view::npos;
+  };
+  std::set<std::string> seen;
+  for (const char* family : {"1f1b", "interleaved", "zb-h1"}) {
+    const Schedule schedule = generate(ScheduleRequest{family, 4, 8, {}, {}, {}});
+    Made one;
+    one.document = testing::document_of(pipesim::testing::recorded(
+        schedule, pipesim::testing::costs_of(schedule.stages(), 1'000'000, 2'000'000)));
+    one.scene = build_scene(one.document, {});
+    one.view.range = one.scene.extent;
+    one.view.curves = false;
+    for (int width = 400; width < 3'000; width += 61) {
+      const Picture picture = one.picture({width, 500, 1, 7, 14});
+      std::map<std::pair<int, char>, std::set<std::size_t>> lengths;  // by row and kind
+      for (const auto& text : picture.list.texts) {
+        const bool bubble = std::ranges::any_of(
+            bubble_names, [&](std::string_view name) { return text.text.starts_with(name); });
+        if (bubble) continue;
+        ASSERT_TRUE(is_label(text.text)) << text.text;
+        const int wide = text.text.find('W') == std::string::npos ? 0 : 4;
+        ASSERT_LE(static_cast<int>(text.text.size()) * 7 + wide + 2, text.width + 1) << text.text;
+        const auto kind = text.text.find_first_not_of("0123456789");
+        // Microbatches and kinds are one letter each.
+        lengths[{text.y, text.text[kind]}].insert(text.text.size() - kind);
+        seen.insert(text.text.substr(kind));
+      }
+      for (const auto& [row, own] : lengths) ASSERT_EQ(own.size(), 1U);
+    }
+  }
+  EXPECT_EQ(seen.size(), 4U * 8U);
+}
+
+// 0 and the greatest value, peak or capacity, beside a line each, as far as there is room.
+TEST(Layout, CurvesHaveAnAxis) {
+  for (const std::int64_t capacity : {0, 64, 4096}) {
+    for (const int height : {700, 120}) {
+      Made one = made(2, 3, 1);
+      for (Group& group : one.scene.groups) {
+        if (capacity > 0) group.curves[0].capacity = capacity << 20;
+      }
+      const Canvas canvas{1024, height, 1, 7, 14};
+      const Picture picture = one.picture(canvas);
+      const auto places = [&](const std::string& text) {
+        std::vector<DrawList::Text> found;
+        std::ranges::copy_if(picture.list.cover_texts, std::back_inserter(found),
+                             [&](const auto& other) { return other.text == text; });
+        return found;
+      };
+      // What is far above the curve does not flatten it.
+      const auto most = places(capacity == 64 ? "64.0 MiB" : "48.0 MiB");
+      const bool high = height == 700;
+      EXPECT_EQ(most.size(), high ? 2U : most.size());
+      EXPECT_EQ(places("0").size(), high ? 2U : 0U);
+      if (!high) continue;
+      for (std::size_t i = 0; i < 2; ++i) {
+        const auto& area = picture.list.areas[i];
+        const auto on = [&](int y) {
+          return std::ranges::any_of(picture.list.grounds, [&](const auto& line) {
+            return line.y == y && line.height == 1 && line.width == picture.viewport.width;
+          });
+        };
+        EXPECT_TRUE(on(area.y) && on(area.y + area.height - 1));
+        EXPECT_EQ(most[i].y + most[i].height / 2, area.y);
+        EXPECT_NEAR(places("0")[i].y + 7, area.y + area.height - 1, 1);
+        EXPECT_LE(most[i].x + most[i].width, picture.viewport.x);
+        const auto top = std::ranges::min(area.tops);
+        EXPECT_EQ(top == 0, capacity != 64);  // the peak is the greatest
+      }
+    }
+  }
+}
+
+// Arrows are faint but for those of the selection.
+TEST(Layout, ArrowsRecedeBehindThoseOfTheSelection) {
+  for (const Theme theme : {Theme::light, Theme::dark}) {
+    for (const int microbatches : {8, 200}) {
+      const Schedule schedule = generate(ScheduleRequest{"1f1b", 4, microbatches, {}, {}, {}});
+      Made one;
+      one.document = testing::document_of(pipesim::testing::recorded(
+          schedule, pipesim::testing::costs_of(schedule.stages(), 1'000'000, 2'000'000)));
+      one.scene = build_scene(one.document, {});
+      one.view.range = one.scene.extent;
+      const Palette colours = palette(theme, Colouring::kind);
+      const auto lines = [&] { return one.picture(usual, theme).list.lines; };
+      const Rgb faint = lines().front().colour;
+      for (const auto& line : lines()) {
+        EXPECT_EQ(line.colour, faint);
+        EXPECT_EQ(line.width, 1);
+      }
+      for (const int shift : {16, 8, 0}) {
+        const auto apart = [&](Rgb colour) {
+          return std::abs(static_cast<int>(colour >> shift & 0xff) -
+                          static_cast<int>(colours.background >> shift & 0xff));
+        };
+        EXPECT_LT(2 * apart(faint), apart(colours.text));
+        EXPECT_GT(apart(faint), 30);
+      }
+      const Arrow& first = one.scene.arrows.front();
+      one.view.picked = Pick{first.trace, first.ref, false};
+      EXPECT_TRUE(std::ranges::any_of(lines(), [&](const auto& line) {
+        return line.colour == colours.selection && line.width == 2;
+      }));
+    }
+  }
 }
 
 TEST(Layout, DrawsEachArrowOrItsBundle) {
@@ -672,6 +836,56 @@ TEST(Svg, EscapesWhatTracesSay) {
   EXPECT_NE(
       svg.find(R"(<rect x="1" y="2" width="3" height="4" fill="#abcdef" fill-opacity="0.200"/>)"),
       std::string::npos);
+}
+
+// Rectangles of a strip fill each pixel of it once, with its colour; alike neighbours are one.
+TEST(Svg, StripsHaveAllTheirColours) {
+  constexpr int width = 40;
+  constexpr int height = 9;
+  std::mt19937 random(3);
+  for (int round = 0; round < 50; ++round) {
+    DrawList list;
+    list.width = width;
+    list.height = height;
+    DrawList::Strip strip{0, 0, height, {}, {}};
+    std::vector<std::vector<Rgb>> expected;  // by column
+    for (int x = 0; x < width; ++x) {
+      strip.columns.push_back(random() % 2);
+      expected.emplace_back(height, strip.columns.back());
+      for (int top = 1; top < height; ++top) {
+        if (random() % 6 != 0) continue;
+        strip.parts.push_back({x, top, static_cast<Rgb>(random() % 2)});
+        std::fill(expected.back().begin() + top, expected.back().end(), strip.parts.back().colour);
+      }
+    }
+    list.strips.push_back(strip);
+    const std::string svg = to_svg(list, 12);
+    std::vector<std::vector<Rgb>> seen(width, std::vector<Rgb>(height, 7));
+    std::istringstream lines(svg.substr(svg.find("crispEdges")));
+    for (std::string line; std::getline(lines, line);) {
+      int x = 0, y = 0, across = 0, down = 0;
+      unsigned colour = 0;
+      if (std::sscanf(line.c_str(), R"(<rect x="%d" y="%d" width="%d" height="%d" fill="#%x"/>)",
+                      &x, &y, &across, &down, &colour) != 5) {
+        continue;
+      }
+      for (int column = x; column < x + across; ++column) {
+        for (int row = y; row < y + down; ++row) {
+          Rgb& pixel = seen.at(static_cast<std::size_t>(column)).at(static_cast<std::size_t>(row));
+          ASSERT_EQ(pixel, 7U);
+          pixel = colour;
+        }
+      }
+    }
+    ASSERT_EQ(seen, expected);
+  }
+  DrawList alike;
+  alike.strips.push_back({0, 0, 4, {1, 1, 1}, {{0, 2, 3}, {1, 2, 3}, {2, 2, 3}}});
+  const std::string svg = to_svg(alike, 12);
+  EXPECT_NE(svg.find(R"(<rect x="0" y="0" width="3" height="2" fill="#000001"/>)"),
+            std::string::npos);
+  EXPECT_NE(svg.find(R"(<rect x="0" y="2" width="3" height="2" fill="#000003"/>)"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -337,6 +337,47 @@ TEST(Scene, ColoursOfErrorShowTheSlowStage) {
   }
 }
 
+// A rank's first chunk has the full colour, its last the lightest, on a loop and on a V; where it
+// has one all are full.
+TEST(Scene, LaterChunksAreLighter) {
+  for (const auto& [family, chunks] :
+       {std::pair{"1f1b", 1}, std::pair{"interleaved", 2}, std::pair{"interleaved", 3},
+        std::pair{"interleaved", 7}, std::pair{"zb-v", 2}, std::pair{"dualpipe", 2}}) {
+    ScheduleRequest request{family, 4, 8, {}, {}, {}};
+    if (std::string_view(family) == "interleaved") request.chunks = chunks;
+    const Schedule schedule = generate(request);
+    const Document document = document_of(pipesim::testing::recorded(
+        schedule, pipesim::testing::costs_of(schedule.stages(), 10, 20)));
+    for (const bool by_kind : {true, false}) {
+      SceneOptions options;
+      if (!by_kind) options.colouring = Colouring::microbatch;
+      const Scene scene = build_scene(document, options);
+      for (int rank = 0; rank < 4; ++rank) {
+        std::map<Kind, std::map<int, std::set<Shade>>> shades;  // by stage
+        for (const Bar& bar : bars_of(*lane_of(scene, rank, 0))) {
+          if (is_bubble(bar.shade)) continue;
+          const Action& action = run_of(document, 0).spans[bar.ref].action;
+          shades[action.kind][action.stage].insert(bar.shade);
+          EXPECT_TRUE(by_kind || !is_lighter(bar.shade));
+        }
+        if (!by_kind) continue;
+        for (const auto& [kind, of_stage] : shades) {
+          ASSERT_EQ(std::ssize(of_stage), chunks);
+          int chunk = 0;
+          for (const auto& [stage, own] : of_stage) {
+            const int step = chunk == 0 ? 0 : chunk * lighter_steps / (chunks - 1);
+            const int shade = first_lighter_shade + 4 * (step - 1) + shade_of(kind);
+            EXPECT_EQ(own, std::set{step == 0 ? shade_of(kind) : static_cast<Shade>(shade)})
+                << family << " " << chunks << " chunk " << chunk;
+            for (const Shade one : own) EXPECT_EQ(full_shade(one), shade_of(kind));
+            ++chunk;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Scene, DifferenceHasLatenessByOperation) {
   const Document document = perturbed_document();
   SceneOptions options;

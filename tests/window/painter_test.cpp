@@ -42,16 +42,26 @@ std::string all(const QImage& image) {
 
 TEST(Painter, StripsFillTheirRowsAndNothingElse) {
   DrawList list = blank(6, 4);
-  list.strips.push_back({1, 1, 2, {red, blue, blue, red}});
+  list.strips.push_back({1, 1, 2, {red, blue, blue, red}, {}});
   EXPECT_EQ(all(painted(list, 11)), "......\n.rbbr.\n.rbbr.\n......\n");
+}
+
+TEST(Painter, StripsHaveSeveralColoursInAColumn) {
+  DrawList list = blank(5, 5);
+  list.strips.push_back(
+      {1, 1, 3, {red, red, blue}, {{0, 1, blue}, {0, 2, red}, {1, 2, blue}, {2, 1, red}}});
+  EXPECT_EQ(all(painted(list, 11)), ".....\n.rrb.\n.brr.\n.rbr.\n.....\n");
+  list.strips[0].x = -1;  // what lies outside is cut off
+  list.strips[0].y = 3;
+  EXPECT_EQ(all(painted(list, 11)), ".....\n.....\n.....\nrb...\nrr...\n");
 }
 
 TEST(Painter, WhatLiesOutsideIsCutOff) {
   DrawList list = blank(4, 3);
-  list.strips.push_back({-2, -1, 2, {red, red, blue, red, red, red, red}});
-  list.strips.push_back({2, 2, 9, {blue, red, blue}});
-  list.strips.push_back({9, 0, 2, {red}});
-  list.strips.push_back({0, 9, 2, {red}});
+  list.strips.push_back({-2, -1, 2, {red, red, blue, red, red, red, red}, {}});
+  list.strips.push_back({2, 2, 9, {blue, red, blue}, {}});
+  list.strips.push_back({9, 0, 2, {red}, {}});
+  list.strips.push_back({0, 9, 2, {red}, {}});
   list.boxes.push_back({-5, 1, 6, 1, blue});
   list.boxes.push_back({3, 1, 100, 1, red});
   EXPECT_EQ(all(painted(list, 11)), "brrr\nb..r\n..br\n");
