@@ -130,7 +130,7 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
     const std::string name = fmt::format("{} bubble", bubble_names[i]);
     add(static_cast<Shade>(first_bubble_shade + i), {name, bubble_names[i]});
   }
-  if (drawing.view.critical) {
+  if (drawing.scene.options.critical) {
     entries.push_back({shades[critical_shade], "critical path", "critical"});
   }
   if (lateness) entries.push_back({shades[late_shade], "late", "late"});

@@ -119,7 +119,7 @@ struct RowDrawer {
       add_frames(placed, wide);
     }
     add_strip(placed.y, placed.height, columns);
-    if (drawing.view.critical && placed.row == 0 && !lane.critical.empty()) {
+    if (drawing.scene.options.critical && placed.row == 0 && !lane.critical.empty()) {
       std::vector<Rgb> path = columns;
       paint.shades.fill(drawing.palette.shades[critical_shade]);
       paint.edge = 0;

@@ -101,7 +101,7 @@ TEST(WindowImages, ComparisonStackedDark) {
   const TraceFiles files;
   WindowOptions options = with({}, Theme::dark);
   options.select = "2B3";
-  options.critical = true;
+  options.scene.critical = true;
   const auto window = shown_window(files.both(), options, {1024, 700});
   expect_picture(*window, "dark_selected");
 }
