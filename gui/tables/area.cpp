@@ -80,9 +80,7 @@ class Area {
       table.title = "In the slots";
       table.note = "Times are the actions' own; places in a list have none.";
     } else if (table.note.empty()) {
-      table.note =
-          "Sums are of the time within the area, shares of all its ranks' or tracks' time; mean, "
-          "least and greatest are of whole actions.";
+      table.note = "Sums and shares are of the time within the area, the others of whole actions.";
     }
     return table;
   }

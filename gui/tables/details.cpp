@@ -173,7 +173,8 @@ class Details {
       return std::ranges::find(path, column.operation) != path.end() ? "yes" : "no";
     });
     text_row("identified", [&](const Column& column) {
-      return std::string(identified_name(run_of(column.trace).identified));
+      const Identified how = run_of(column.trace).identified;
+      return how == Identified::exact ? std::string() : std::string(identified_name(how));
     });
   }
 
@@ -234,9 +235,8 @@ class Details {
     if (awaited == no_operation) return "nothing";
     const std::string name = to_text(operations().actions[awaited]);
     if (operations().transfers(awaited)) return name;
-    const Occurrence& other = operations().sides[*column.side][awaited];
-    return other.rank == span_of(column).rank ? name + ", same rank"
-                                              : fmt::format("{}, rank {}", name, other.rank);
+    const std::int32_t rank = operations().sides[*column.side][awaited].rank;
+    return fmt::format("{}, rank {}", name, rank);
   }
 
   // By the clock that the iteration counts by.
@@ -290,10 +290,9 @@ class Details {
     const auto add = [&](const char* label, std::int64_t ns) {
       add_row(label, {"", ""}, signed_time(ns));
     };
-    add("ends later by", late.total_ns());
-    add("  takes longer", late.own_ns);
-    add("  starts later", late.launch_ns);
-    add("  input travels longer", late.communication_ns);
+    add("ends late: itself", late.own_ns);
+    add("  its start", late.launch_ns);
+    add("  its input's way", late.communication_ns);
     add("  what it waits for", late.inherited_ns);
   }
 

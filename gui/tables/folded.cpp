@@ -15,6 +15,8 @@ Table folded(const Table& table, std::size_t blocks) {
   result.note = table.note;
   for (std::size_t block = 0; block < used; ++block) {
     result.columns.insert(result.columns.end(), table.columns.begin(), table.columns.end());
+    // What labels stand under is said once.
+    if (block > 0) result.columns[block * table.columns.size()].name.clear();
   }
   result.rows.resize(height);
   for (std::size_t i = 0; i < used * height; ++i) {

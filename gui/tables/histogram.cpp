@@ -108,7 +108,7 @@ class Alike {
         const Action& action = trace.run->spans[pick.ref].action;
         kinds_.insert({pick.trace, static_cast<std::int64_t>(action.stage), action.kind});
       } else {
-        names_.insert({pick.trace, trace.events->slices[pick.ref].name});
+        add_name(pick.trace, trace.events->slices[pick.ref].name);
       }
     }
   }
@@ -145,13 +145,33 @@ class Alike {
       all.insert(fmt::format("{} of stage {}", kind_name(kind), stage));
     }
     for (const auto& [trace, name] : names_) {
-      all.insert(std::string(document_.trace(trace).events->text(name)));
+      const std::string_view text = document_.trace(trace).events->text(name);
+      all.insert(document_.trace(trace).input ? without_digits(text) : std::string(text));
     }
     if (all.size() == 1) return *all.begin();
     return all.empty() ? "" : plural(std::ssize(all), "kind of action", "kinds of actions");
   }
 
  private:
+  // Of an input pipeline the name says the batch, too, which does not count.
+  void add_name(int trace, std::uint32_t name) {
+    const EventTrace& events = *document_.trace(trace).events;
+    if (!document_.trace(trace).input) {
+      names_.insert({trace, name});
+      return;
+    }
+    const std::string wanted = without_digits(events.text(name));
+    for (std::uint32_t i = 0; i < events.texts.size(); ++i) {
+      if (without_digits(events.text(i)) == wanted) names_.insert({trace, i});
+    }
+  }
+
+  static std::string without_digits(std::string_view text) {
+    std::string kept(text);
+    std::erase_if(kept, [](char letter) { return letter >= '0' && letter <= '9'; });
+    return kept;
+  }
+
   const Document& document_;
   std::set<std::tuple<int, std::int64_t, Kind>> kinds_;
   std::set<std::pair<int, std::uint32_t>> names_;
@@ -190,7 +210,7 @@ Histogram area_histogram(const Document& document, const Scene& scene, const Vie
   };
   Lengths lengths;
   for_each([&](const AreaBar& one) { lengths.see(one.trace, one.whole_ns); });
-  Histogram histogram = lengths.start(document, "the area");
+  Histogram histogram = lengths.start(document, "Durations in the area");
   KindShades shades(document);
   for_each([&](const AreaBar& one) {
     const Pick pick{one.trace, one.bar.ref, false};
@@ -203,7 +223,7 @@ Histogram kind_histogram(const Document& document, const std::vector<Pick>& pick
   const Alike alike(document, picks);
   Lengths lengths;
   alike.for_each([&](const Pick& pick, std::int64_t ns) { lengths.see(pick.trace, ns); });
-  Histogram histogram = lengths.start(document, alike.title());
+  Histogram histogram = lengths.start(document, "Durations: " + alike.title());
   KindShades shades(document);
   alike.for_each([&](const Pick& pick, std::int64_t ns) {
     lengths.count(histogram, pick, ns, shades.of(pick.trace, pick.ref));

@@ -27,7 +27,7 @@ struct Histogram {
     std::vector<Bin> bins;
   };
 
-  std::string title;  // what is counted
+  std::string title;  // "Durations: B of stage 2"
   std::vector<Run> runs;
   // Bin i of every run is of lengths from edge i to edge i + 1, that one excluded. Ascending.
   std::vector<std::int64_t> edges_ns;
@@ -45,7 +45,7 @@ inline constexpr std::size_t most_bins = 40;
 // area.
 Histogram area_histogram(const Document& document, const Scene& scene, const View& view);
 // Of all that is like what is picked: in the same run, of the same stage and kind, in all
-// iterations; of events of the same name.
+// iterations; of events of the same name, of input pipelines of all batches.
 Histogram kind_histogram(const Document& document, const std::vector<Pick>& picks);
 
 }  // namespace pipesim::gui

@@ -155,12 +155,18 @@ void add_names(const Document& document, int trace, std::vector<Named>& names) {
 Table name_table(const Document& document, std::size_t most) {
   Table table;
   table.title = "Slices by name";
-  table.columns = {text_column("name"),    text_column("trace"), number_column("count"),
-                   time_column("self"),    time_column("total"), time_column("mean"),
-                   time_column("greatest")};
   std::vector<Named> names;
   for (int trace = 0; trace < count_of(document); ++trace) {
     if (document.trace(trace).events) add_names(document, trace, names);
+  }
+  const bool names_traces = std::ranges::count_if(document.traces, [](const auto& trace) {
+                              return trace->events.has_value();
+                            }) > 1;
+  table.columns = {text_column("name")};
+  if (names_traces) table.columns.push_back(text_column("trace"));
+  table.columns.push_back(number_column("count"));
+  for (const char* column : {"self", "total", "mean", "greatest"}) {
+    table.columns.push_back(time_column(column));
   }
   std::ranges::stable_sort(names, std::greater(),
                            [](const Named& named) { return named.times.self_ns; });
@@ -174,10 +180,10 @@ Table name_table(const Document& document, std::size_t most) {
   for (const auto& [name, times, trace] : names) {
     const EventTrace& events = *document.trace(trace).events;
     const Slice& longest = events.slices[times.longest];
-    RowOf(table)
-        .text(name)
-        .text(document.trace(trace).name)
-        .count(times.count)
+    RowOf row(table);
+    row.text(name);
+    if (names_traces) row.text(document.trace(trace).name);
+    row.count(times.count)
         .time(times.self_ns)
         .time(times.total_ns)
         .time(times.total_ns / times.count)

@@ -75,8 +75,8 @@ void HistogramView::paintEvent(QPaintEvent*) {
     painter.drawText(place, static_cast<int>(where),
                      painter.fontMetrics().elidedText(text, Qt::ElideRight, place.width()));
   };
-  const QString title = tr("Durations of %1: %2")
-                            .arg(words(histogram_.title), words(format_count(histogram_.count())));
+  const QString title =
+      tr("%1, %2 in all").arg(words(histogram_.title), words(format_count(histogram_.count())));
   write(inside, Qt::AlignLeft | Qt::AlignTop, title, colours.text);
   const std::int64_t most = histogram_.most();
   for (std::size_t run = 0; run < histogram_.runs.size(); ++run) {

@@ -22,7 +22,7 @@ class HistogramView : public QWidget {
   // Where a bin of a run stands, from top to bottom as high as all of the run.
   QRect place_of(std::size_t run, std::size_t bin) const;
 
-  QSize sizeHint() const override { return {280, 120}; }
+  QSize sizeHint() const override { return {240, 120}; }
 
  signals:
   void chosen(const std::vector<pipesim::gui::Pick>& about);

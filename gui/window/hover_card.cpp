@@ -113,9 +113,12 @@ void HoverCard::paintEvent(QPaintEvent*) {
   painter.drawRect(rect().adjusted(0, 0, -1, -1));
   const QFontMetrics metrics(letters(label_pixels));
   int y = pad;
+  // What is exactly as wide as its place is cut by elidedText(), too, which rounds otherwise.
   const auto draw = [&](const QString& words, int x, int width) {
-    painter.drawText(QRect(x, y, width, metrics.lineSpacing()), Qt::AlignLeft | Qt::AlignVCenter,
-                     painter.fontMetrics().elidedText(words, Qt::ElideRight, width));
+    const QFontMetrics own(painter.font());
+    const bool fits = own.horizontalAdvance(words) <= width;
+    painter.drawText(x, y + metrics.ascent(),
+                     fits ? words : own.elidedText(words, Qt::ElideRight, width));
   };
   if (!title_.isEmpty()) {
     painter.setFont(letters(label_pixels, true));

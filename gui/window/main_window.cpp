@@ -460,7 +460,7 @@ void MainWindow::arrange() {
   for (int i = 0; i < 2; ++i) {
     const int least = playing_->isChecked() ? 345 : 290;
     resizeDocks({panels_.front()}, {share(width(), 26, least, 460)}, Qt::Horizontal);
-    resizeDocks({details}, {share(height(), 28, 140, 300)}, Qt::Vertical);
+    resizeDocks({details}, {share(height(), 26, 140, 300)}, Qt::Vertical);
     QApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
   }
 }

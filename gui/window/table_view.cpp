@@ -131,6 +131,9 @@ QVariant TableModel::headerData(int section, Qt::Orientation orientation, int ro
   if (orientation != Qt::Horizontal) return {};
   const Table::Column& column = table_.columns[static_cast<std::size_t>(section)];
   if (role == Qt::DisplayRole) return QString::fromStdString(column.name);
+  if (role == Qt::ToolTipRole && section == 0 && block_ > 0) {
+    return tip_text(QString::fromStdString(table_.note));
+  }
   if (role == Qt::TextAlignmentRole) {
     return static_cast<int>((column.number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
   }
@@ -253,7 +256,8 @@ void TablePanel::refresh() {
   outdated_ = false;
   Table table = make_(session_);
   note_->setText(QString::fromStdString(table.note));
-  note_->setVisible(!table.note.empty());
+  // Of a folded table it is the tip of the heading, and takes no room.
+  note_->setVisible(!table.note.empty() && (!folds_ || table.rows.empty()));
   view_->setVisible(!table.rows.empty() || table.note.empty());
   model_->set_colours(gui::palette(session_.theme(), Colouring::kind).shades);
   if (folds_) {
@@ -307,7 +311,7 @@ void TablePanel::fold() {
 std::size_t TablePanel::blocks_of(const Table& table) const {
   const QFontMetrics metrics = view_->fontMetrics();
   const int row = view_->verticalHeader()->defaultSectionSize();
-  const int height = view_->height() - view_->horizontalHeader()->sizeHint().height();
+  const int height = this->height() - view_->horizontalHeader()->sizeHint().height();
   const auto needs = [&](const Table& made) {
     int width = 0;
     for (std::size_t i = 0; i < made.columns.size(); ++i) {
@@ -324,7 +328,7 @@ std::size_t TablePanel::blocks_of(const Table& table) const {
   for (std::size_t more = 2; more <= table.rows.size(); ++more) {
     const std::size_t rows = (table.rows.size() + blocks - 1) / blocks;
     if (static_cast<int>(rows) * row <= height) break;
-    if (needs(folded(table, more)) > view_->width()) break;
+    if (needs(folded(table, more)) > width()) break;
     blocks = more;
   }
   return blocks;

@@ -90,7 +90,7 @@ TEST(Histogram, OfTheSameStageAndKindInAllIterations) {
       document.pair->span_of[measured_side]
                             [document.pair->comparison.operations.find(make_action(2, Kind::B, 3))];
   const Histogram histogram = kind_histogram(document, {{1, picked, false}});
-  EXPECT_EQ(histogram.title, "B of stage 2");
+  EXPECT_EQ(histogram.title, "Durations: B of stage 2");
   ASSERT_EQ(histogram.runs.size(), 1U);
   EXPECT_TRUE(histogram.runs[0].name.empty());
   EXPECT_EQ(histogram.count(), 8 * std::ssize(run_of(document, 1).iterations));

@@ -380,10 +380,10 @@ TEST(Details, AreThoseOfTheOperationOnBothSides) {
       EXPECT_EQ(cells("duration"),
                 both([&](Side s) { return format_time(operations.sides[s][id].duration_ns()); }));
       EXPECT_EQ(row_of(table, "end").cells[3], signed_time(comparison.lateness[id].total_ns()));
-      EXPECT_EQ(row_of(table, "ends later by").cells[3],
-                signed_time(comparison.lateness[id].total_ns()));
-      EXPECT_EQ(row_of(table, "  takes longer").cells[3],
+      EXPECT_EQ(row_of(table, "ends late: itself").cells[3],
                 signed_time(comparison.lateness[id].own_ns));
+      EXPECT_EQ(row_of(table, "  what it waits for").cells[3],
+                signed_time(comparison.lateness[id].inherited_ns));
       for (const Side s : both_sides) {
         const OperationId input = operations.sides[s][id].input;
         if (input == no_operation) continue;
