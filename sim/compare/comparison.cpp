@@ -61,29 +61,6 @@ double global_bubble(const std::vector<RankMetrics>& ranks, std::int64_t makespa
   return 1 - busy / (static_cast<double>(ranks.size()) * static_cast<double>(makespan_ns));
 }
 
-// The fullest sample of each rank, and what the rank had started last by then.
-std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
-  std::vector<MemoryPeak> peaks(static_cast<std::size_t>(run.ranks));
-  std::vector<std::int64_t> largest(peaks.size(), 0);
-  for (const MemorySample& sample : run.samples) {
-    const auto rank = static_cast<std::size_t>(sample.rank);
-    const std::int64_t total = sample.states.total() + sample.working.total();
-    if (total <= largest[rank]) continue;
-    largest[rank] = total;
-    peaks[rank] = {sample.working, total, sample.time_ns, {}};
-  }
-  if (std::ranges::all_of(largest, [](std::int64_t bytes) { return bytes == 0; })) return {};
-  std::vector<std::int64_t> latest(peaks.size(), std::numeric_limits<std::int64_t>::min());
-  for (const Span& span : run.spans) {
-    const auto rank = static_cast<std::size_t>(span.rank);
-    if (is_transfer(span.action.kind) || span.start_ns > peaks[rank].time_ns) continue;
-    if (span.start_ns < latest[rank]) continue;
-    latest[rank] = span.start_ns;
-    peaks[rank].action = make_action(span.action.stage, span.action.kind, span.action.microbatch);
-  }
-  return peaks;
-}
-
 ChainTimes chain_times(const Operations& operations, const Played& played, const Values& values) {
   ChainTimes times;
   // The first may come straight from the iteration before.
@@ -286,6 +263,28 @@ std::string_view side_noun(const Comparison& comparison, Side side) {
     case Source::measured: return "measurement";
     default: return "profile";
   }
+}
+
+std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
+  std::vector<MemoryPeak> peaks(static_cast<std::size_t>(run.ranks));
+  std::vector<std::int64_t> largest(peaks.size(), 0);
+  for (const MemorySample& sample : run.samples) {
+    const auto rank = static_cast<std::size_t>(sample.rank);
+    const std::int64_t total = sample.states.total() + sample.working.total();
+    if (total <= largest[rank]) continue;
+    largest[rank] = total;
+    peaks[rank] = {sample.working, total, sample.time_ns, {}};
+  }
+  if (std::ranges::all_of(largest, [](std::int64_t bytes) { return bytes == 0; })) return {};
+  std::vector<std::int64_t> latest(peaks.size(), std::numeric_limits<std::int64_t>::min());
+  for (const Span& span : run.spans) {
+    const auto rank = static_cast<std::size_t>(span.rank);
+    if (is_transfer(span.action.kind) || span.start_ns > peaks[rank].time_ns) continue;
+    if (span.start_ns < latest[rank]) continue;
+    latest[rank] = span.start_ns;
+    peaks[rank].action = make_action(span.action.stage, span.action.kind, span.action.microbatch);
+  }
+  return peaks;
 }
 
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {

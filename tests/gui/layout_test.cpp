@@ -157,7 +157,7 @@ TEST(Golden, Stacked) { expect_golden("stacked", made(2, 3, 2).picture(small).li
 
 TEST(Golden, OneRunInTheDark) {
   Made one = made(3, 2, 1);
-  one.view.critical = true;
+  one.scene.options.critical = true;
   expect_golden("one_run_dark", one.picture(small, Theme::dark).list);
 }
 
@@ -261,7 +261,7 @@ std::vector<Shown> many_views() {
       Made two = made(ranks, 8, 2);
       set_show(two, show);
       if (show == Show::difference) add_lateness(two, ranks % 2 == 0);
-      two.view.critical = true;
+      two.scene.options.critical = true;
       for (Group& group : two.scene.groups) {
         for (CurveLane& lane : group.curves) lane.capacity = std::int64_t{512} << 20;
       }
