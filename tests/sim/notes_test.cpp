@@ -38,6 +38,13 @@ struct Asked {
   int accumulate = 1;
 };
 
+template <typename Given>
+CostRequest by(const Given& costs) {
+  CostRequest request;
+  request.costs = costs;
+  return request;
+}
+
 PredictionRequest request_of(const Asked& asked) {
   PredictionRequest request;
   request.schedule = choose_schedule(asked.schedule);
@@ -123,7 +130,7 @@ TEST(Notes, ASplitBackwardIsComparedWithAWholeOne) {
     costs.p2p.latency_ns = testing::pick(random, 0, 1) * testing::pick(random, 0, 9'000);
     const auto ranks = static_cast<int>(testing::pick(random, 2, 5));
     Asked asked{{.name = i % 2 == 0 ? "zb-h1" : "zb-h2", .ranks = ranks, .microbatches = 2 * ranks},
-                {.costs = costs}};
+                by(costs)};
     const Noted split = notes_on(asked);
     asked.schedule.name = "1f1b";
     const std::int64_t gain_ns = split.ns() - prediction_of(asked).metrics.makespan_ns;
@@ -140,7 +147,7 @@ TEST(Notes, AnEndThatTakesLongerIsFound) {
     GivenCosts costs;
     costs.forward_ns.assign(4, 1'000'000);
     costs.forward_ns[static_cast<std::size_t>(stage)] = 3'000'000;
-    const Asked asked{{.name = "1f1b", .ranks = 4, .microbatches = 8}, {.costs = costs}};
+    const Asked asked{{.name = "1f1b", .ranks = 4, .microbatches = 8}, by(costs)};
     const Noted noted = notes_on(asked);
     if (stage == 1 || stage == 2) {  // no end
       EXPECT_TRUE(noted.notes.empty());
@@ -165,7 +172,7 @@ Asked with_layers(const std::vector<std::int64_t>& times, int ranks) {
     layer.forward_ns = ns;
     layer.split_backward(2 * ns);
   }
-  return {{.name = "1f1b", .ranks = ranks, .microbatches = 4 * ranks}, {.costs = file}};
+  return {{.name = "1f1b", .ranks = ranks, .microbatches = 4 * ranks}, by(file)};
 }
 
 // The least that the slowest stage can take, and of it a prediction.
@@ -222,8 +229,8 @@ TEST(Notes, ReceivesThatHoldRanksUpAreFound) {
   for (const P2p mode : {P2p::async, P2p::blocking, P2p::fifo, P2p::edge_fifo}) {
     GivenCosts costs;
     costs.p2p.latency_ns = 100'000;
-    const Asked asked{{.name = "interleaved", .ranks = 4, .microbatches = 8},
-                      {.costs = costs, .p2p = mode}};
+    Asked asked{{.name = "interleaved", .ranks = 4, .microbatches = 8}, by(costs)};
+    asked.costs.p2p = mode;
     const Noted noted = notes_on(asked);
     if (mode == P2p::async || mode == P2p::edge_fifo) {
       EXPECT_TRUE(noted.notes.empty());
@@ -245,7 +252,7 @@ TEST(Notes, AreOfSchedulesFromFilesToo) {
   GivenCosts costs;
   costs.forward_ns = {1'000'000, 1'000'000, 4'000'000};
   PredictionRequest request =
-      request_of({{.name = "1f1b", .ranks = 3, .microbatches = 2}, {.costs = costs}});
+      request_of({{.name = "1f1b", .ranks = 3, .microbatches = 2}, by(costs)});
   request.schedule.family = nullptr;
   const PreparedPrediction prepared = prepare(request);
   const std::vector<Note> notes = find_notes(prepared, prepared.predict(), std::nullopt);
