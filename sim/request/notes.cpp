@@ -64,7 +64,7 @@ class NoteFinder {
     return gain_ns > 0 && gain_ns >= of_ns / least_gain;
   }
   static std::string part(std::int64_t gain_ns, std::int64_t of_ns) {
-    return fmt::format("{}, {}", format_time(gain_ns),
+    return fmt::format("{} ({})", format_time(gain_ns),
                        format_percent(static_cast<double>(gain_ns) / static_cast<double>(of_ns)));
   }
 
@@ -165,8 +165,8 @@ class NoteFinder {
     if (!is_worth(gain_ns)) return;
     notes_.push_back(
         {"split-backward", gain_ns,
-         fmt::format("1f1b takes {} at no more memory, {} {}.", format_time(plain->time_ns),
-                     family.name, why_not(*own, *plain, std::nullopt)),
+         fmt::format("1f1b takes {} at no more memory; what {} loses against it: {}.",
+                     format_time(plain->time_ns), family.name, why_not(*own, *plain, std::nullopt)),
          "Zero bubble, and slower"});
   }
 
@@ -185,10 +185,11 @@ class NoteFinder {
     const int last = placement.stages() - 1;
     const bool has_last = placement.rank_of(last) == rank;
     if (!has_last && placement.rank_of(0) != rank) return;
-    const std::string what =
-        fmt::format("The {} stage takes {:.2f} times the mean of all", has_last ? "last" : "first",
-                    static_cast<double>(work_of(*longest)) * static_cast<double>(count) /
-                        static_cast<double>(sum_ns));
+    const std::string what = fmt::format(
+        "The {}{} stage takes {:.2f} times the mean of all",
+        placement.virtual_stages() > 1 ? "rank of the " : "", has_last ? "last" : "first",
+        static_cast<double>(work_of(*longest)) * static_cast<double>(count) /
+            static_cast<double>(sum_ns));
     if (prepared_.source.by_layer()) {
       note_heavy_layer(has_last, what);
       return;
@@ -234,16 +235,18 @@ class NoteFinder {
     const std::int64_t gain_ns =
         own_ns_ - simulate(schedule_, problem.costs(better->layout), options).makespan_ns;
     if (!is_worth(gain_ns)) return;
+    const bool has_blocks = prepared_.model && !prepared_.model->model().is_listed();
     const std::string layer =
         prepared_.model
             ? prepared_.model->model().layer_name(at_last ? static_cast<int>(layers) - 1 : 0)
             : fmt::format("{} layer", at_last ? "last" : "first");
     notes_.push_back(
         {"heavy-end", gain_ns,
-         fmt::format("{}: the {} takes as long as {:.1f} others. With --layout {} an iteration "
-                     "takes {} less.",
+         fmt::format("{}: the {} takes as long as {:.1f} {}. With --layout {} an iteration takes "
+                     "{} less.",
                      what, layer, static_cast<double>(end_ns) / static_cast<double>(usual_ns),
-                     fmt::join(better->layout, ","), part(gain_ns, own_ns_)),
+                     has_blocks ? "blocks" : "others", fmt::join(better->layout, ","),
+                     part(gain_ns, own_ns_)),
          lesson_of_ends});
   }
 
@@ -265,8 +268,8 @@ class NoteFinder {
       if (!is_worth(gain_ns)) return;
       notes_.push_back(
           {"receives", gain_ns,
-           fmt::format("Receives hold ranks up where they stand ({}). Where their messages are "
-                       "sent (timed) an iteration takes {} less: pipesim schedule receives.",
+           fmt::format("Receives placed as {} hold ranks up; where their messages are sent, by "
+                       "pipesim schedule receives --receives timed, an iteration takes {} less.",
                        choices.front().name(), part(gain_ns, *own->makespan_ns)),
            "Receives in the wrong place"});
     } catch (const Error&) {
