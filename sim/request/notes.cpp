@@ -254,6 +254,8 @@ class NoteFinder {
   void note_receives() {
     const P2p mode = own_.transfers.mode;
     if (mode != P2p::blocking && mode != P2p::fifo) return;
+    constexpr std::int64_t most_slots = most_slots_for_advice / 8;  // it queues events
+    if (!is_small(prepared_.choice, prepared_.costs, most_slots)) return;
     ReceiveQuestion question{{mode}, Receives::timed, own_.transfers.eager_limit_bytes, {}, {}, {}};
     question.complete = trial_.complete;
     const std::optional<ScheduleChoice> choice = choice_without_replicas();
