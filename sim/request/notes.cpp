@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "sim/plan/limits.h"
@@ -17,10 +16,9 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t least_gain = 50;  // an iteration has so many times what is worth a note
+constexpr std::int64_t least_part = 50;  // of an iteration is worth a note: a fiftieth
 
-// Of the work of a rank, what its actions take; what it does behind them is the same for any
-// number of microbatches.
+// What a rank's F, I, W and B take, without what it does behind the last.
 std::int64_t work_of(const RankMetrics& rank) {
   std::int64_t closing_ns = 0;
   for (const Kind kind :
@@ -45,7 +43,11 @@ class NoteFinder {
         request_(request),
         own_(prediction),
         own_ns_(prediction.metrics.makespan_ns),
-        trial_(trial_with(prepared.source, schedule_.placement)) {}
+        options_(prepared.options),
+        trial_(trial_with(prepared.source, schedule_.placement)) {
+    options_.iterations = prediction.accumulation.passes;
+    options_.saves = {};
+  }
 
   std::vector<Note> find() {
     if (request_) {
@@ -53,31 +55,40 @@ class NoteFinder {
       note_accumulation();
       note_split_backward();
     }
-    note_heavy_end();
-    note_receives();
+    try_to([&] { note_heavy_end(); });
+    try_to([&] { note_receives(); });  // dependencies of a file may name its own
     return std::move(notes_);
   }
 
  private:
+  // There is no advice where what it needs can't be, such as an even layout.
+  template <typename Look>
+  static void try_to(Look look) {
+    try {
+      look();
+    } catch (const Error&) {
+    }
+  }
+
   bool is_worth(std::int64_t gain_ns) const { return is_worth(gain_ns, own_ns_); }
   static bool is_worth(std::int64_t gain_ns, std::int64_t of_ns) {
-    return gain_ns > 0 && gain_ns >= of_ns / least_gain;
+    return gain_ns > 0 && gain_ns >= of_ns / least_part;
   }
   static std::string part(std::int64_t gain_ns, std::int64_t of_ns) {
     return fmt::format("{} ({})", format_time(gain_ns),
                        format_percent(static_cast<double>(gain_ns) / static_cast<double>(of_ns)));
   }
 
-  // The same with another number of microbatches, without its saves; nothing where the family
-  // has no such schedule, or it is too large to be tried.
-  std::optional<Prediction> with_microbatches(std::int64_t count, SimulationOptions options) const {
+  // The same with another number of microbatches; nothing where the family has no such schedule,
+  // or it is too large to be tried.
+  std::optional<Prediction> with_microbatches(std::int64_t count,
+                                              const SimulationOptions& options) const {
     if (count > most_slots_for_advice / schedule_.stages()) return std::nullopt;
     Proposal proposal{prepared_.choice.family, *request_};
     proposal.request.microbatches = static_cast<int>(count);
     try {
       const ScheduleChoice choice = make(proposal, trial_);
       if (!is_small(choice, prepared_.costs)) return std::nullopt;
-      options.saves = {};
       return pipesim::predict(choice.schedule, trial_.costs(choice.schedule), choice.family,
                               choice.shape, options);
     } catch (const Error&) {
@@ -101,7 +112,7 @@ class NoteFinder {
     std::vector<std::string> others;
     for (const std::int64_t times : {1, 2, 4}) {
       const std::int64_t count = times * ranks;
-      const auto other = with_microbatches(count, prepared_.options);
+      const auto other = with_microbatches(count, options_);
       if (!other) continue;
       const std::int64_t all_ns = other->metrics.makespan_ns;
       const std::int64_t same_work_ns = all_ns / count * own + all_ns % count * own / count;
@@ -126,7 +137,7 @@ class NoteFinder {
     const std::int64_t step_ns =
         own_.metrics.iteration_ends_ns[static_cast<std::size_t>(passes) - 1];
     const std::int64_t count = std::int64_t{passes} * schedule_.microbatches;
-    SimulationOptions options = prepared_.options;
+    SimulationOptions options = options_;
     options.iterations = 1;
     options.accumulation = {};
     const auto once = with_microbatches(count, options);
@@ -194,10 +205,8 @@ class NoteFinder {
       note_heavy_layer(has_last, what);
       return;
     }
-    SimulationOptions options = prepared_.options;
-    options.saves = {};
     const std::int64_t even_ns =
-        simulate(schedule_, with_even_stages(prepared_.costs), options).makespan_ns;
+        simulate(schedule_, with_even_stages(prepared_.costs), options_).makespan_ns;
     if (!is_worth(own_ns_ - even_ns)) return;
     notes_.push_back({"heavy-end", own_ns_ - even_ns,
                       fmt::format("{}; were all alike, an iteration would take {} less.", what,
@@ -230,10 +239,8 @@ class NoteFinder {
     const auto found = find_bottleneck(bottleneck, Effort::small);
     const auto* better = std::get_if<Bottleneck>(&found);
     if (better == nullptr) return;
-    SimulationOptions options = prepared_.options;
-    options.saves = {};
     const std::int64_t gain_ns =
-        own_ns_ - simulate(schedule_, problem.costs(better->layout), options).makespan_ns;
+        own_ns_ - simulate(schedule_, problem.costs(better->layout), options_).makespan_ns;
     if (!is_worth(gain_ns)) return;
     const bool has_blocks = prepared_.model && !prepared_.model->model().is_listed();
     const std::string layer =
@@ -260,23 +267,19 @@ class NoteFinder {
     question.complete = trial_.complete;
     const std::optional<ScheduleChoice> choice = choice_without_replicas();
     if (!choice) return;
-    try {
-      const std::vector<ReceiveChoice> choices =
-          try_receives(choice->schedule, prepared_.costs, question);
-      const ReceiveOutcome* own = choices.front().on(mode);
-      const ReceiveOutcome* timed = choices.back().on(mode);
-      if (own == nullptr || timed == nullptr || !own->makespan_ns || !timed->makespan_ns) return;
-      const std::int64_t gain_ns = *own->makespan_ns - *timed->makespan_ns;
-      if (!is_worth(gain_ns)) return;
-      notes_.push_back(
-          {"receives", gain_ns,
-           fmt::format("Receives placed as {} hold ranks up; where their messages are sent, by "
-                       "pipesim schedule receives --receives timed, an iteration takes {} less.",
-                       choices.front().name(), part(gain_ns, *own->makespan_ns)),
-           "Receives in the wrong place"});
-    } catch (const Error&) {
-      return;  // dependencies of a file name its receives
-    }
+    const std::vector<ReceiveChoice> choices =
+        try_receives(choice->schedule, prepared_.costs, question);
+    const ReceiveOutcome* own = choices.front().on(mode);
+    const ReceiveOutcome* timed = choices.back().on(mode);
+    if (own == nullptr || timed == nullptr || !own->makespan_ns || !timed->makespan_ns) return;
+    const std::int64_t gain_ns = *own->makespan_ns - *timed->makespan_ns;
+    if (!is_worth(gain_ns)) return;
+    notes_.push_back(
+        {"receives", gain_ns,
+         fmt::format("Receives placed as {} hold ranks up; where their messages are sent, by "
+                     "pipesim schedule receives --receives timed, an iteration takes {} less.",
+                     choices.front().name(), part(gain_ns, *own->makespan_ns)),
+         "Receives in the wrong place"});
   }
 
   static constexpr const char* lesson_of_ends = "A head heavier than a block";
@@ -286,6 +289,7 @@ class NoteFinder {
   const std::optional<ScheduleRequest>& request_;
   const Prediction& own_;
   std::int64_t own_ns_;
+  SimulationOptions options_;  // of whatever is tried instead
   Trial trial_;
   std::vector<Note> notes_;
 };
