@@ -25,6 +25,8 @@ using testing::golden;
 using testing::Json;
 using testing::json_of;
 using testing::Outcome;
+using testing::output_of;
+using testing::unwrapped;
 
 TEST(Predict, PrintsTheContractsKeys) {
   const Json json = json_of("--schedule 1f1b --stages 4 --microbatches 8 --activation-bytes 1MiB");
