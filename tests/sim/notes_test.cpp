@@ -32,20 +32,20 @@ struct Noted {
   }
 };
 
-struct Asked {
+struct AskedShape {
   ScheduleRequest schedule;
   CostRequest costs = {};
   int accumulate = 1;
 };
 
 template <typename Given>
-CostRequest by(const Given& costs) {
+CostRequest with_costs(const Given& costs) {
   CostRequest request;
   request.costs = costs;
   return request;
 }
 
-PredictionRequest request_of(const Asked& asked) {
+PredictionRequest shape_request(const AskedShape& asked) {
   PredictionRequest request;
   request.schedule = choose_schedule(asked.schedule);
   request.costs = asked.costs;
@@ -53,10 +53,12 @@ PredictionRequest request_of(const Asked& asked) {
   return request;
 }
 
-Prediction prediction_of(const Asked& asked) { return prepare(request_of(asked)).predict(); }
+Prediction predict_shape(const AskedShape& asked) {
+  return prepare(shape_request(asked)).predict();
+}
 
-Noted notes_on(const Asked& asked) {
-  const PreparedPrediction prepared = prepare(request_of(asked));
+Noted notes_on(const AskedShape& asked) {
+  const PreparedPrediction prepared = prepare(shape_request(asked));
   Noted noted{prepared.predict(), {}};
   noted.notes = find_notes(prepared, noted.prediction, asked.schedule);
   for (const Note& note : noted.notes) {
@@ -70,7 +72,7 @@ Noted notes_on(const Asked& asked) {
   return noted;
 }
 
-constexpr std::int64_t usual_ns = 3'000'000;  // F + B, where nobody says otherwise
+constexpr std::int64_t usual_pass_ns = 3'000'000;  // F + B, where nobody says otherwise
 
 // m microbatches take (m + p - 1)(F + B), of which (p - 1)(F + B) are bubble.
 TEST(Notes, FewMicrobatchesCostTheClosedFormsBubble) {
@@ -82,8 +84,8 @@ TEST(Notes, FewMicrobatchesCostTheClosedFormsBubble) {
           EXPECT_TRUE(noted.notes.empty()) << name << " " << p << " " << m;
           continue;
         }
-        const std::int64_t at_p = (2 * p - 1) * usual_ns;
-        const std::int64_t gain_ns = (m + p - 1) * usual_ns - at_p * m / p;
+        const std::int64_t at_p = (2 * p - 1) * usual_pass_ns;
+        const std::int64_t gain_ns = (m + p - 1) * usual_pass_ns - at_p * m / p;
         EXPECT_LE(std::abs(noted.gain_of("few-microbatches") - gain_ns), 1) << p << " " << m;
         const auto bubble = [&](int count) {
           return format_percent(static_cast<double>(p - 1) / (count + p - 1));
@@ -108,12 +110,12 @@ TEST(Notes, MoreMicrobatchesAreNotAdvisedInVain) {
 TEST(Notes, AccumulationOverIterationsCostsABubbleForEach) {
   for (int p = 2; p <= 4; ++p) {
     for (int passes = 1; passes <= 3; ++passes) {
-      const Asked asked{{.name = "1f1b", .ranks = p, .microbatches = 4 * p}, {}, passes};
-      EXPECT_EQ(notes_on(asked).gain_of("accumulation"), (passes - 1) * (p - 1) * usual_ns);
+      const AskedShape asked{{.name = "1f1b", .ranks = p, .microbatches = 4 * p}, {}, passes};
+      EXPECT_EQ(notes_on(asked).gain_of("accumulation"), (passes - 1) * (p - 1) * usual_pass_ns);
     }
   }
   // All at once would take more memory.
-  const Asked asked{{.name = "gpipe", .ranks = 4, .microbatches = 4}, {}, 4};
+  const AskedShape asked{{.name = "gpipe", .ranks = 4, .microbatches = 4}, {}, 4};
   EXPECT_EQ(notes_on(asked).find("accumulation"), nullptr);
   EXPECT_EQ(notes_on({{.name = "1f1b", .ranks = 1, .microbatches = 4}, {}, 4}).notes.size(), 0U);
 }
@@ -134,14 +136,16 @@ TEST(Notes, ASplitBackwardIsComparedWithAWholeOne) {
     costs.p2p.latency_ns = testing::pick(random, 0, 1) * testing::pick(random, 0, 90'000);
     const auto ranks = static_cast<int>(testing::pick(random, 2, 5));
     const char* name = i % 3 == 0 ? "zb-h1" : i % 3 == 1 ? "interleaved-zb" : "zb-v";
-    const Asked split{{.name = name, .ranks = ranks, .microbatches = 4 * ranks}, by(costs)};
+    const AskedShape split{{.name = name, .ranks = ranks, .microbatches = 4 * ranks},
+                           with_costs(costs)};
     const std::int64_t chunks = has_chunks ? 2 : 1;
     costs.forward_ns = {chunks * forward_ns};
     costs.backward_input_ns = {chunks * input_ns};
     costs.backward_weight_ns = {chunks * weight_ns};
-    const Asked whole{{.name = "1f1b", .ranks = ranks, .microbatches = 4 * ranks}, by(costs)};
+    const AskedShape whole{{.name = "1f1b", .ranks = ranks, .microbatches = 4 * ranks},
+                           with_costs(costs)};
     const Noted found = notes_on(split);
-    const std::int64_t gain_ns = found.ns() - prediction_of(whole).metrics.makespan_ns;
+    const std::int64_t gain_ns = found.ns() - predict_shape(whole).metrics.makespan_ns;
     EXPECT_EQ(found.gain_of("split-backward"),
               gain_ns > 0 && gain_ns >= found.ns() / 50 ? gain_ns : 0)
         << name << " " << i;
@@ -157,16 +161,16 @@ TEST(Notes, AnEndThatTakesLongerIsFound) {
     GivenCosts costs;
     costs.forward_ns.assign(4, 1'000'000);
     costs.forward_ns[static_cast<std::size_t>(stage)] = 3'000'000;
-    const Asked asked{{.name = "1f1b", .ranks = 4, .microbatches = 8}, by(costs)};
+    const AskedShape asked{{.name = "1f1b", .ranks = 4, .microbatches = 8}, with_costs(costs)};
     const Noted noted = notes_on(asked);
     if (stage == 1 || stage == 2) {  // no end
       EXPECT_TRUE(noted.notes.empty());
       continue;
     }
-    Asked even = asked;
+    AskedShape even = asked;
     costs.forward_ns.assign(4, 1'500'000);
     even.costs.costs = costs;
-    EXPECT_EQ(noted.gain_of("heavy-end"), noted.ns() - prediction_of(even).metrics.makespan_ns);
+    EXPECT_EQ(noted.gain_of("heavy-end"), noted.ns() - predict_shape(even).metrics.makespan_ns);
     ASSERT_NE(noted.find("heavy-end"), nullptr);
     EXPECT_TRUE(noted.find("heavy-end")
                     ->text.starts_with(stage == 0 ? "The first stage takes 1.43 times"
@@ -175,14 +179,14 @@ TEST(Notes, AnEndThatTakesLongerIsFound) {
   }
 }
 
-Asked with_layers(const std::vector<std::int64_t>& times, int ranks) {
+AskedShape shape_of_layers(const std::vector<std::int64_t>& times, int ranks) {
   CostsFile file;
   for (const std::int64_t ns : times) {
     StageCosts& layer = file.layers.emplace_back();
     layer.forward_ns = ns;
     layer.split_backward(2 * ns);
   }
-  return {{.name = "1f1b", .ranks = ranks, .microbatches = 4 * ranks}, by(file)};
+  return {{.name = "1f1b", .ranks = ranks, .microbatches = 4 * ranks}, with_costs(file)};
 }
 
 // The least that the slowest stage can take, and of it a prediction.
@@ -192,7 +196,7 @@ TEST(Notes, ALayoutMendsAHeavyHead) {
   for (int i = 0; i < 40; ++i) {
     std::vector<std::int64_t> times(8, 1'000);
     times.back() = testing::pick(random, 1'000, 6'000);
-    Asked asked = with_layers(times, 3);
+    AskedShape asked = shape_of_layers(times, 3);
     const Noted noted = notes_on(asked);
     // All layouts of eight layers on three stages.
     const auto slowest = [&](const std::vector<int>& layout) {
@@ -222,7 +226,7 @@ TEST(Notes, ALayoutMendsAHeavyHead) {
     }
     EXPECT_EQ(slowest(layout), least);
     asked.costs.layout = layout;
-    EXPECT_EQ(note->gain_ns, noted.ns() - prediction_of(asked).metrics.makespan_ns);
+    EXPECT_EQ(note->gain_ns, noted.ns() - predict_shape(asked).metrics.makespan_ns);
     EXPECT_NE(note->text.find(fmt::format("the last layer takes as long as {:.1f} others",
                                           static_cast<double>(times.back()) / 1'000)),
               std::string::npos)
@@ -231,7 +235,7 @@ TEST(Notes, ALayoutMendsAHeavyHead) {
   }
   EXPECT_GT(mended, 5);
   // Layers alike that don't divide: no layer is to blame.
-  EXPECT_TRUE(notes_on(with_layers(std::vector<std::int64_t>(7, 1'000), 2)).notes.empty());
+  EXPECT_TRUE(notes_on(shape_of_layers(std::vector<std::int64_t>(7, 1'000), 2)).notes.empty());
 }
 
 // By the program with its receives where messages are sent.
@@ -239,14 +243,14 @@ TEST(Notes, ReceivesThatHoldRanksUpAreFound) {
   for (const P2p mode : {P2p::async, P2p::blocking, P2p::fifo, P2p::edge_fifo}) {
     GivenCosts costs;
     costs.p2p.latency_ns = 100'000;
-    Asked asked{{.name = "interleaved", .ranks = 4, .microbatches = 8}, by(costs)};
+    AskedShape asked{{.name = "interleaved", .ranks = 4, .microbatches = 8}, with_costs(costs)};
     asked.costs.p2p = mode;
     const Noted noted = notes_on(asked);
     if (mode == P2p::async || mode == P2p::edge_fifo) {
       EXPECT_TRUE(noted.notes.empty());
       continue;
     }
-    PredictionRequest timed = request_of(asked);
+    PredictionRequest timed = shape_request(asked);
     const Costs resolved = CostSource(asked.costs).resolve(timed.schedule.schedule);
     const Schedule program = with_receives(timed.schedule.schedule, Receives::timed, resolved, {});
     SimulationOptions options;
@@ -262,7 +266,7 @@ TEST(Notes, AreOfSchedulesFromFilesToo) {
   GivenCosts costs;
   costs.forward_ns = {1'000'000, 1'000'000, 4'000'000};
   PredictionRequest request =
-      request_of({{.name = "1f1b", .ranks = 3, .microbatches = 2}, by(costs)});
+      shape_request({{.name = "1f1b", .ranks = 3, .microbatches = 2}, with_costs(costs)});
   request.schedule.family = nullptr;
   const PreparedPrediction prepared = prepare(request);
   const std::vector<Note> notes = find_notes(prepared, prepared.predict(), std::nullopt);
@@ -272,7 +276,7 @@ TEST(Notes, AreOfSchedulesFromFilesToo) {
 
 // Large schedules are predicted in no more than one simulation.
 TEST(Notes, AreNotOfLargeSchedules) {
-  const Asked asked{{.name = "1f1b", .ranks = 400, .microbatches = 399}};
+  const AskedShape asked{{.name = "1f1b", .ranks = 400, .microbatches = 399}};
   EXPECT_TRUE(notes_on(asked).notes.empty());
 }
 
