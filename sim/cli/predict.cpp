@@ -8,6 +8,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/explanation_report.h"
 #include "sim/cli/input_pipeline.h"
+#include "sim/cli/notes_report.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/plan.h"
 #include "sim/cli/report.h"
@@ -151,12 +152,16 @@ void run(const PredictFlags& flags, const CommandLine& program) {
     explanation = explain(*model, source.shape_of(choice.schedule), choice.schedule.microbatches,
                           costs, plain.metrics, plain.memory, prepared.plain_spans());
   }
+  std::optional<ScheduleRequest> generated;
+  if (choice.family != nullptr) generated = parse_request(schedule_flags);
+  const std::vector<Note> notes = find_notes(prepared, prediction, generated);
   if (flags.json) {
-    print(result_json(choice.schedule, prediction, cap, model, explanation, spread, saves));
+    print(result_json(choice.schedule, prediction, cap, model, explanation, spread, saves, notes));
     return;
   }
   const Terminal terminal = standard_output();
   print(report(prepared, prediction, saves, schedule_flags, program.arguments(), terminal));
+  print(notes_report(notes, terminal.width));
   if (spread) {
     print("\n" + spread_report(*spread, *asked, prediction.metrics.makespan_ns, terminal.width));
   }

@@ -40,21 +40,6 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
 }
 
-// Small enough to be simulated again and again for advice. A transfer's start or
-// end costs as much as there are edges that have a link in common.
-bool is_small(const ScheduleChoice& choice, const Costs& costs,
-              std::int64_t most_slots = 50'000) {  // (stage, microbatch) pairs
-  std::vector<std::int64_t> edges_of_link(costs.shared_links.size(), 0);
-  std::int64_t sharing = 1;
-  for (const auto& [ranks, link] : costs.edges) {
-    for (const int shared : link.through) {
-      sharing = std::max(sharing, ++edges_of_link[static_cast<std::size_t>(shared)]);
-    }
-  }
-  return std::int64_t{choice.schedule.stages()} * choice.schedule.microbatches <=
-         most_slots / sharing;
-}
-
 std::string closed_form_text(const ScheduleChoice& choice, const Prediction& prediction) {
   if (choice.family == nullptr) return "none for a schedule from a file";
   if (!prediction.closed_form) {

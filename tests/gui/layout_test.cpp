@@ -429,7 +429,7 @@ TEST(Layout, LegendTellsOfLaterChunksWhereThereAreAny) {
 
 TEST(Layout, LegendNamesNothingThatIsNotThere) {
   Made one = made(2, 4, 1);
-  one.view.critical = true;
+  one.scene.options.critical = true;
   one.scene.groups[1].lanes[0].rows[0].reshade(
       [](const Bar& bar) { return is_bubble(bar.shade) ? bar.shade : shade_of(Kind::W); });
   const auto says = [&](const std::string& text) {
