@@ -58,6 +58,13 @@ void add_arrows_of_run(Scene& scene, const Document& document, int trace) {
   for (int rank = 0; rank < run.ranks; ++rank) {
     offsets.push_back(offset_ns(document, trace, rank, scene.options.alignment));
   }
+  // Growing by and by would hold all of them twice for a while.
+  std::size_t sends = 0;
+  for (const RecordedIteration& iteration : iterations) {
+    sends += static_cast<std::size_t>(std::ranges::count_if(
+        run.spans_of(iteration), [](const Span& span) { return is_send(span.action.kind); }));
+  }
+  scene.arrows.reserve(scene.arrows.size() + sends);
   Receivers receivers(run.chunk_of_stage.size());
   for (const RecordedIteration& iteration : iterations) {
     receivers.fill(run, iteration);
@@ -79,6 +86,7 @@ void add_arrows_of_events(Scene& scene, const Document& document, int trace) {
   if (groups.empty()) return;
   const EventTrace& events = *document.traces[static_cast<std::size_t>(trace)]->events;
   const std::int64_t offset = offset_ns(document, trace, 0, scene.options.alignment);
+  scene.arrows.reserve(scene.arrows.size() + events.arrows.size());
   for (const EventArrow& arrow : events.arrows) {
     const Slice& from = events.slices[arrow.from];
     const Slice& to = events.slices[arrow.to];

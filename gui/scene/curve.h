@@ -23,6 +23,7 @@ struct CurvePoint {
 
 class Curve {
  public:
+  void reserve(std::size_t points) { points_.reserve(points); }
   // In order of time; of points at one instant the last counts.
   void add(CurvePoint point);
   // After the last point.
