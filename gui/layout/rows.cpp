@@ -63,12 +63,8 @@ struct RowDrawer {
     if (seen.height() == 0) return;
     if (seen.height() < strip.height) {
       const int above = seen.top - strip.y;
-      for (auto& part : strip.parts) {
-        part.top -= above;
-        if (part.top <= 0) strip.columns[static_cast<std::size_t>(part.column)] = part.colour;
-      }
-      std::erase_if(strip.parts,
-                    [&](const auto& part) { return part.top <= 0 || part.top >= seen.height(); });
+      for (auto& part : strip.parts) part.top = std::max(part.top - above, 0);
+      std::erase_if(strip.parts, [&](const auto& part) { return part.top >= seen.height(); });
       strip.y = seen.top;
       strip.height = seen.height();
     }
@@ -133,7 +129,7 @@ struct RowDrawer {
       const int height = std::min(drawing.scaled(3), placed.height / 2);
       DrawList::Strip path{strip.x, placed.y + placed.height - height, height, columns, {}};
       for (const auto& part : strip.parts) {  // what is lowest
-        path.columns[static_cast<std::size_t>(part.column)] = part.colour;
+        std::fill_n(path.columns.begin() + part.column, part.width, part.colour);
       }
       add_strip(std::move(strip));
       paint.shades.fill(drawing.palette.shades[critical_shade]);
