@@ -236,9 +236,12 @@ class RowPainter {
     std::size_t ends = 0;
     for (const Shared& column : shared_) ends += column.ends;
     const std::size_t width = shared_.back().x + shared_.back().columns - shared_.front().x;
-    is_dense_ = (is_dense_ ? least_seen_again : least_seen) * static_cast<double>(ends) >
-                static_cast<double>(width);
-    if (is_dense_ && width >= 2 * static_cast<std::size_t>(paint_.least_wide)) {
+    const bool is_few = width < 2 * static_cast<std::size_t>(paint_.least_wide);
+    if (!is_few) {
+      const double least = is_dense_ ? least_seen_again : least_seen;
+      is_dense_ = least * static_cast<double>(ends) > static_cast<double>(width);
+    }
+    if (is_dense_ && !is_few) {
       const std::int64_t length_ns = sum(0, shared_.size());
       stack(shared_, length_ns, 0);
     } else {
