@@ -12,10 +12,12 @@ namespace {
 
 // However short a bar is, it is seen.
 constexpr double least_filled = 0.375;
-// Bars of fewer columns than this are not told apart; where those before are not, of fewer
-// than that: a row is not patched.
-constexpr double least_seen = 2;
-constexpr double least_seen_again = 3.5;
+// Bars of fewer columns than this, in the mean of what is in sight, are not told apart. A cell
+// is an exception where its bars are clearly shorter, or longer, than that: rows look alike all
+// along where they are.
+constexpr double least_seen = 2.75;
+constexpr double least_seen_at_all = 1.25;
+constexpr double least_seen_surely = 3.5;
 // Of a column in which more bars end each is not looked at.
 constexpr std::size_t most_looked_into = 4;
 // Cells are so many times as long as a wide bar at least, and less than twice that.
@@ -60,6 +62,9 @@ class RowPainter {
   }
 
   void paint() {
+    const std::size_t in_sight =
+        row_.first_ending_after(time(columns())) - row_.first_ending_after(time(0));
+    is_dense_ = least_seen * static_cast<double>(in_sight) > static_cast<double>(columns_of_row());
     take(time(0));
     for (std::size_t x = 0; x < columns();) {
       const std::int64_t from = time(x);
@@ -107,6 +112,14 @@ class RowPainter {
   std::span<Used> used() { return {used_.data(), used_count_}; }
   std::size_t columns() const { return strip_.columns.size(); }
   std::int64_t time(std::size_t column) const { return times_[column] - paint_.offset_ns; }
+
+  // Between the row's ends.
+  std::int64_t columns_of_row() const {
+    const auto at = [&](std::int64_t time_ns) {
+      return std::ranges::lower_bound(times_, time_ns + paint_.offset_ns) - times_.begin();
+    };
+    return at(row_.end_ns(row_.size() - 1)) - at(row_.start_ns(0));
+  }
 
   void take(std::int64_t at_ns) {
     const ShadeTimes& filled = sweep_.filled_before(at_ns);
@@ -238,7 +251,7 @@ class RowPainter {
     const std::size_t width = shared_.back().x + shared_.back().columns - shared_.front().x;
     const bool is_few = width < 2 * static_cast<std::size_t>(paint_.least_wide);
     if (!is_few) {
-      const double least = is_dense_ ? least_seen_again : least_seen;
+      const double least = is_dense_ ? least_seen_surely : least_seen_at_all;
       is_dense_ = least * static_cast<double>(ends) > static_cast<double>(width);
     }
     if (is_dense_ && !is_few) {
