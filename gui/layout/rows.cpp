@@ -194,9 +194,12 @@ void draw_labels(Drawing& drawing) {
         static_cast<double>(place.length_ns) / drawing.picture.viewport.ns_per_pixel();
     int room = std::min(place.width + 1, static_cast<int>(exact)) - drawing.scaled(label_gaps);
     const OpenTrace* trace = drawing.trace(place.trace);
-    // An action's W is half as wide again as other letters are.
-    const bool is_action = trace != nullptr && trace->run && place.ref != no_ref;
-    if (is_action && trace->run->spans[place.ref].action.kind == Kind::W) room -= drawing.scaled(4);
+    if (trace != nullptr && trace->run && place.ref != no_ref) {
+      // W is half as wide again as other letters are, and GRAD_NORM has some of its kind.
+      const Kind kind = trace->run->spans[place.ref].action.kind;
+      if (kind == Kind::W) room -= drawing.scaled(4);
+      if (!takes_microbatch(kind)) room -= drawing.scaled(8);
+    }
     for (std::string& name : names_of(drawing, place)) {
       if (name.empty() || drawing.text_width(name) > room) continue;
       const Rgb colour = is_bubble(place.shade) || place.faint ? drawing.palette.faint_text
