@@ -24,7 +24,7 @@ step() {
 }
 
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev rapidjson-dev libcli11-dev
-  libtomlplusplus-dev zlib1g-dev libxxhash-dev libasio-dev libopenmpi-dev openmpi-bin libdnnl-dev qtbase5-dev)
+  libtomlplusplus-dev libstb-dev zlib1g-dev libxxhash-dev libasio-dev libopenmpi-dev openmpi-bin libdnnl-dev qtbase5-dev)
 test_packages=(libgtest-dev libbenchmark-dev clang clang-format libclang-rt-dev lld iproute2 python3
   groff-base)
 # An oracle for the tests and a peer for the benchmarks, where it is offered.

@@ -105,7 +105,7 @@ WindowOptions options_of(const Flags& flags) {
       named(flags.colour, "--colour", {"kind", "microbatch", "error"}, scene.colouring);
   options.colouring_chosen = flags.colour.has_value();
   scene.transfers = flags.transfers;
-  options.critical = flags.critical;
+  scene.critical = flags.critical;
   options.playground = flags.traces.empty();
   if (options.playground) {
     options.played = settings_of(flags);

@@ -222,7 +222,11 @@ class ChromeTraceWriter::Impl {
     return fmt::format(" (pipeline {}, data {}{})", rank, at.data, tensor);
   }
 
-  // Of the lanes that have none yet. Thread ids count from 1: viewers take 0 for
+  // The thread of a rank's compute. Perfetto takes the one that is numbered like its process for
+  // the main one, and puts it first.
+  int main_thread_of(std::int32_t rank) const { return process_of(rank); }
+
+  // Of the lanes that have none yet. Thread ids count from the main thread's: viewers take 0 for
   // the process itself.
   void write_names() {
     for (int r = 0; r < frame_.ranks; ++r) {
@@ -234,9 +238,10 @@ class ChromeTraceWriter::Impl {
                        tid, name, args);
       };
       if (!started()) {
-        meta("process_name", 1, fmt::format(R"("name":"rank {}{}")", in_mesh(r), place_of(r)));
+        meta("process_name", main_thread_of(r),
+             fmt::format(R"("name":"rank {}{}")", in_mesh(r), place_of(r)));
         // Pipelines stand together.
-        meta("process_sort_index", 1,
+        meta("process_sort_index", main_thread_of(r),
              fmt::format(R"("sort_index":{})", pipeline_ * frame_.ranks + r));
       }
       for (std::size_t track = 0; track < track_names.size(); ++track) {
@@ -244,7 +249,7 @@ class ChromeTraceWriter::Impl {
         const bool always = static_cast<ActionTrack>(track) < ActionTrack::collectives;
         const std::size_t count = std::max<std::uint32_t>(always ? 1 : 0, lanes.count);
         while (lanes.threads.size() < count) {
-          const int tid = ++rank.threads;
+          const int tid = main_thread_of(r) + rank.threads++;
           lanes.threads.push_back(tid);
           meta("thread_name", tid,
                lanes.threads.size() == 1
@@ -439,9 +444,10 @@ class ChromeTraceWriter::Impl {
     begin_line();
     fmt::format_to(
         std::back_inserter(out_),
-        R"({{"ph":"X","name":"{} {}{}","cat":"layer","cname":"{}","pid":{},"tid":1,"ts":)",
+        R"({{"ph":"X","name":"{} {}{}","cat":"layer","cname":"{}","pid":{},"tid":{},"ts":)",
         layers_[static_cast<std::size_t>(span.layer)], kind_name(span.kind),
-        span.again ? " again" : "", colour_of(span.kind), process_of(span.rank));
+        span.again ? " again" : "", colour_of(span.kind), process_of(span.rank),
+        main_thread_of(span.rank));
     append_us(span.start_ns);
     out_ += R"(,"dur":)";
     append_us(span.end_ns - span.start_ns);
@@ -458,9 +464,10 @@ class ChromeTraceWriter::Impl {
   // Within the slice of its layer.
   void write_exchange(const ExchangeSpan& span) {
     begin_line();
-    fmt::format_to(std::back_inserter(out_),
-                   R"({{"ph":"X","name":"{}","cat":"tensor","cname":"grey","pid":{},"tid":1,"ts":)",
-                   name_of(span.what), process_of(span.rank));
+    fmt::format_to(
+        std::back_inserter(out_),
+        R"({{"ph":"X","name":"{}","cat":"tensor","cname":"grey","pid":{},"tid":{},"ts":)",
+        name_of(span.what), process_of(span.rank), main_thread_of(span.rank));
     append_us(span.start_ns);
     out_ += R"(,"dur":)";
     append_us(span.end_ns - span.start_ns);
@@ -508,8 +515,8 @@ class ChromeTraceWriter::Impl {
 
   void begin_counter(std::string_view name, std::int32_t rank, std::int64_t ts_ns) {
     begin_line();
-    fmt::format_to(std::back_inserter(out_), R"({{"ph":"C","name":"{}","pid":{},"tid":1,"ts":)",
-                   name, process_of(rank));
+    fmt::format_to(std::back_inserter(out_), R"({{"ph":"C","name":"{}","pid":{},"tid":{},"ts":)",
+                   name, process_of(rank), main_thread_of(rank));
     append_us(ts_ns);
     out_ += R"(,"args":{)";
   }

@@ -54,15 +54,18 @@ std::string verdict(const Task& task, const RunResult& result, const Terminal& t
 std::string picture(const TrainingJob& training, const RunResult& result,
                     const Terminal& terminal) {
   const Schedule& program = training.program;
-  Picture drawing(Picture::frame_of(program.placement.chunk_of_stage(), program.actions.lengths(),
-                                    result.metrics.makespan_ns),
-                  terminal);
-  const std::int64_t start_ns = result.median().start_ns;
-  for (Span span : result.run.spans) {
-    for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time -= start_ns;
-    drawing.add(span);
-  }
-  return drawing.draw();
+  TimelinePanel panel;
+  panel.chunk_of_stage = program.placement.chunk_of_stage();
+  panel.actions_of_rank = program.actions.lengths();
+  panel.makespan_ns = result.metrics.makespan_ns;
+  panel.replay = [&result](const SpanSink& sink) {
+    const std::int64_t start_ns = result.median().start_ns;
+    for (Span span : result.run.spans) {
+      for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time -= start_ns;
+      sink(span);
+    }
+  };
+  return draw(panel, terminal);
 }
 
 std::string count_of_parameters(std::int64_t count) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gui/commands/navigation.h"
+#include "gui/commands/objections.h"
 #include "gui/commands/realign.h"
 
 namespace pipesim::gui {
@@ -169,13 +170,11 @@ class Change {
   }
 
   void align(Alignment alignment) {
-    if (alignment == Alignment::slot && !has_run()) return;
     view_ = realigned(document_, scene_, std::move(view_), picture_, alignment);
   }
 
   // Difference and colours by error belong together: where colours were by kind.
   void compare(Show show) {
-    if (show != Show::stacked && !document_.pair) return;
     Colouring& colouring = view_.options.colouring;
     const bool enters = show == Show::difference && view_.options.show != Show::difference;
     const bool leaves = show != Show::difference && view_.options.show == Show::difference;
@@ -184,30 +183,10 @@ class Change {
     view_.options.show = show;
   }
 
-  void colour(Colouring colouring) {
-    if (colouring == Colouring::error && !document_.pair) return;
-    if (colouring == Colouring::microbatch && !has_run() && !has_input()) return;
-    view_.options.colouring = colouring;
-  }
-
-  void toggle_transfers() {
-    if (has_run()) view_.options.transfers = !view_.options.transfers;
-  }
-
   View& view() { return view_; }
 
  private:
   void show(const TimeRange& range) { view_.range = kept_within(range, scene_.extent); }
-
-  bool has_run() const {
-    return std::ranges::any_of(document_.traces,
-                               [](const auto& trace) { return trace->run.has_value(); });
-  }
-
-  bool has_input() const {
-    return std::ranges::any_of(document_.traces,
-                               [](const auto& trace) { return trace->input.has_value(); });
-  }
 
   // Moved no more than needed: what is longer than the range need only be in it.
   void bring_into_sight(const TimeRange& bar) {
@@ -297,6 +276,7 @@ std::span<const CommandHelp> command_list() { return commands; }
 
 View apply(Command command, const Document& document, const Scene& scene, const View& view,
            const Picture& picture) {
+  if (!objection_to(command, document, scene, view).empty()) return view;
   Change change(document, scene, view, picture);
   View& next = change.view();
   switch (command) {
@@ -324,13 +304,13 @@ View apply(Command command, const Document& document, const Scene& scene, const 
     case Command::show_stacked: change.compare(Show::stacked); break;
     case Command::show_overlay: change.compare(Show::overlay); break;
     case Command::show_difference: change.compare(Show::difference); break;
-    case Command::colour_kind: change.colour(Colouring::kind); break;
-    case Command::colour_microbatch: change.colour(Colouring::microbatch); break;
-    case Command::colour_error: change.colour(Colouring::error); break;
+    case Command::colour_kind: next.options.colouring = Colouring::kind; break;
+    case Command::colour_microbatch: next.options.colouring = Colouring::microbatch; break;
+    case Command::colour_error: next.options.colouring = Colouring::error; break;
     case Command::toggle_arrows: next.arrows = !next.arrows; break;
     case Command::toggle_curves: next.curves = !next.curves; break;
-    case Command::toggle_critical: next.critical = !next.critical; break;
-    case Command::toggle_transfers: change.toggle_transfers(); break;
+    case Command::toggle_critical: next.options.critical = !next.options.critical; break;
+    case Command::toggle_transfers: next.options.transfers = !next.options.transfers; break;
     case Command::pin: change.pin(); break;
     case Command::undo:
     case Command::redo: break;

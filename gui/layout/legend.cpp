@@ -79,7 +79,7 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
   for (const Group& group : drawing.scene.groups) {
     if (!passes(group, drawing.view.filter)) continue;
     for (const Lane& lane : group.lanes) {
-      critical = critical || (drawing.view.critical && !lane.critical.empty());
+      critical = critical || (drawing.scene.options.critical && !lane.critical.empty());
       const OpenTrace* const trace = drawing.trace(lane.trace);
       const bool is_input = trace != nullptr && trace->input.has_value();
       const bool by_name = lane.kind == LaneKind::slices && !is_input;

@@ -125,7 +125,7 @@ struct RowDrawer {
       add_frames(placed, wide);
     }
     columns = strip.columns;
-    if (drawing.view.critical && placed.row == 0 && !lane.critical.empty()) {
+    if (drawing.scene.options.critical && placed.row == 0 && !lane.critical.empty()) {
       const int height = std::min(drawing.scaled(3), placed.height / 2);
       DrawList::Strip path{strip.x, placed.y + placed.height - height, height, columns, {}};
       for (const auto& part : strip.parts) {  // what is lowest

@@ -88,7 +88,6 @@ class RunScene {
         fill_work(work, iterations);
         if (scene_.options.transfers) fill_transfers(make_lanes(LaneKind::transfers), iterations);
       }
-      fill_critical(work);
     }
     if (slots) return;
     if (difference && side_ == measured_side) add_lateness();
@@ -219,45 +218,6 @@ class RunScene {
       }
     }
     for (RowPacker& one : packer) one.finish();
-  }
-
-  // A transfer on the path is its receiver's, from when it is sent.
-  void fill_critical(const LanePlaces& places) {
-    if (!side_) return;
-    const Comparison& comparison = document_.pair->comparison;
-    const Operations& operations = comparison.operations;
-    const bool slots = scene_.options.alignment == Alignment::slot;
-    std::vector<std::size_t> slot_of;
-    if (slots) slot_of = slots_of(operations);
-    std::vector<std::int64_t> free_ns(ranks(), std::numeric_limits<std::int64_t>::min());
-    for (const OperationId id : comparison.sides[*side_].played.critical_path) {
-      const Occurrence& own = operations.sides[*side_][id];
-      const bool transfer = operations.transfers(id);
-      if (slots && transfer) continue;
-      const std::int32_t rank = transfer ? own.to_rank : own.rank;
-      const std::int64_t zero =
-          comparison.sides[*side_].start_ns + clock_ahead_ns(document_, trace_, rank);
-      Bar bar{(transfer ? own.sent_ns : own.start_ns) + zero, own.end_ns + zero,
-              document_.pair->span_of[*side_][id], critical_shade};
-      if (slots) {
-        bar.start_ns = static_cast<std::int64_t>(slot_of[id]) * slot_ns;
-        bar.end_ns = bar.start_ns + slot_ns;
-      }
-      std::int64_t& free = free_ns[static_cast<std::size_t>(rank)];
-      bar.start_ns = std::max(bar.start_ns, free);
-      if (bar.start_ns > bar.end_ns) continue;
-      free = bar.end_ns;
-      lane(places, rank).critical.add(bar);
-    }
-    for (std::size_t rank = 0; rank < ranks(); ++rank) lane(places, rank).critical.finish();
-  }
-
-  std::vector<std::size_t> slots_of(const Operations& operations) const {
-    std::vector<std::size_t> slots(operations.size());
-    for (const auto& list : operations.lists[*side_]) {
-      for (std::size_t i = 0; i < list.size(); ++i) slots[list[i]] = i;
-    }
-    return slots;
   }
 
   void add_lateness() {

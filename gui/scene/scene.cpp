@@ -227,6 +227,7 @@ Scene build_scene(const Document& document, const SceneOptions& options) {
   set_offsets(scene, document);
   set_arrows(scene, document);
   set_ranges(scene, document);
+  set_critical(scene, document);
   return scene;
 }
 
@@ -241,6 +242,7 @@ void change_scene(Scene& scene, const Document& document, const SceneOptions& op
   }
   clear_emphasis(scene);
   if (before.colouring != options.colouring) reshade(scene, document);
+  if (before.critical != options.critical) set_critical(scene, document);
   if (before.alignment == options.alignment) return;
   set_offsets(scene, document);
   set_arrows(scene, document);

@@ -35,6 +35,7 @@ struct SceneOptions {
   Show show = Show::stacked;
   Colouring colouring = Colouring::kind;
   bool transfers = false;  // rows of sends, receives and collectives
+  bool critical = false;   // the critical path of each run
 
   bool operator==(const SceneOptions&) const = default;
 };
@@ -61,7 +62,7 @@ struct Lane {
   std::string label;  // "predicted"; empty where the group has one trace
   std::int64_t offset_ns = 0;
   std::vector<BarRow> rows;
-  BarRow critical;  // where the critical path is on this lane
+  BarRow critical;  // where the critical path is on this lane, if it is asked for
   BarRow emphasis;  // what is emphasised; row 0 is faint then
 };
 

@@ -40,4 +40,8 @@ void add_events(Scene& scene, const Document& document, int trace);
 // The arrows of a trace, with the offsets that its lanes have.
 void add_arrows(Scene& scene, const Document& document, int trace);
 
+// Puts the critical path of each run on its lanes, or takes it off, as the options say.
+// A transfer on it is on its receiver's lane, from when it is sent.
+void set_critical(Scene& scene, const Document& document);
+
 }  // namespace pipesim::gui

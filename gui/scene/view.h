@@ -22,7 +22,6 @@ struct View {
   SceneOptions options;
   bool arrows = true;
   bool curves = true;
-  bool critical = false;
   // Groups by name: pinned ones come first and don't scroll; of a filter only those
   // whose name or process holds its text are shown; see passes().
   std::set<std::string> pinned;

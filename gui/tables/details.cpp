@@ -38,7 +38,7 @@ class Details {
     const RecordedRun& run = run_of(pick.trace);
     action_ = run.spans[pick.ref].action;
     table_.title = (pick.bubble ? "idle before " : "") + to_text(action_);
-    table_.columns.push_back(text_column(""));
+    table_.columns.push_back(text_column(table_.title));
     if (!side) {
       columns_ = {{pick.trace, pick.ref, {}, no_operation}};
       table_.columns.push_back(text_column(name_of_run(document, pick.trace)));
@@ -52,6 +52,7 @@ class Details {
   }
 
   Table table() {
+    table_.note = sentence();
     if (pick_.bubble) {
       add_idle_time();
     } else {
@@ -146,14 +147,7 @@ class Details {
   }
 
   void add_action() {
-    text_row("action", [&](const Column& column) { return to_text(span_of(column).action); });
-    text_row("rank", [&](const Column& column) { return fmt::format("{}", span_of(column).rank); });
-    text_row("stage",
-             [&](const Column& column) { return fmt::format("{}", span_of(column).action.stage); });
-    text_row("microbatch", [&](const Column& column) {
-      const Action& action = span_of(column).action;
-      return takes_microbatch(action.kind) ? fmt::format("{}", action.microbatch) : "";
-    });
+    add_rank();
     text_row("iteration", [&](const Column& column) { return iteration_text(column); });
     instant_row("start", [&](const Column& c) { return span_of(c).start_ns - zero_of(c); });
     instant_row("end", [&](const Column& c) { return span_of(c).end_ns - zero_of(c); });
@@ -179,15 +173,42 @@ class Details {
       return std::ranges::find(path, column.operation) != path.end() ? "yes" : "no";
     });
     text_row("identified", [&](const Column& column) {
-      return std::string(identified_name(run_of(column.trace).identified));
+      const Identified how = run_of(column.trace).identified;
+      return how == Identified::exact ? std::string() : std::string(identified_name(how));
     });
+  }
+
+  // What the name stands for, once for all columns.
+  std::string sentence() const {
+    std::string text(kind_name(action_.kind));
+    text += fmt::format(" of stage {}", action_.stage);
+    if (takes_microbatch(action_.kind)) text += fmt::format(", microbatch {}", action_.microbatch);
+    text = (pick_.bubble ? "Idle before " : "") + text;
+    return text + (same_rank() ? fmt::format(", on rank {}.", span_of(picked()).rank) : ".");
+  }
+
+  const Column& picked() const {
+    return *std::ranges::find_if(columns_, [&](const Column& column) {
+      return column.trace == pick_.trace && column.ref == pick_.ref;
+    });
+  }
+
+  bool same_rank() const {
+    return std::ranges::all_of(columns_, [&](const Column& column) {
+      return !column.exists() || span_of(column).rank == span_of(picked()).rank;
+    });
+  }
+
+  void add_rank() {
+    if (same_rank()) return;
+    text_row("rank", [&](const Column& column) { return fmt::format("{}", span_of(column).rank); });
   }
 
   std::string iteration_text(const Column& column) const {
     const RecordedRun& run = run_of(column.trace);
     std::string text = fmt::format("{}", span_of(column).iteration);
     if (run.iterations.size() > 1 && column.side && column.operation != no_operation) {
-      text += ", the median";
+      text += ", median";
     }
     return text;
   }
@@ -196,11 +217,14 @@ class Details {
     if (columns_.size() != 2) return;
     for (const StageKind& row : comparison().stage_kinds) {
       if (row.is_cell || row.stage != action_.stage || row.kind != action_.kind) continue;
-      const auto text = [](const Quantiles& of) {
-        return of.count == 0 ? std::string()
-                             : fmt::format("{} to {}", format_time(of.p10), format_time(of.p90));
+      const auto add = [&](const char* label, auto quantile) {
+        const auto text = [&](const Quantiles& of) {
+          return of.count == 0 ? std::string() : format_time(quantile(of));
+        };
+        add_row(label, {text(row.predicted), text(row.measured)}, {});
       };
-      add_row("p10 to p90 of its kind", {text(row.predicted), text(row.measured)}, {});
+      add("p10 of its kind", [](const Quantiles& of) { return of.p10; });
+      add("p90 of its kind", [](const Quantiles& of) { return of.p90; });
     }
   }
 
@@ -210,10 +234,9 @@ class Details {
     const OperationId awaited = sides[*column.side].played.awaited[column.operation];
     if (awaited == no_operation) return "nothing";
     const std::string name = to_text(operations().actions[awaited]);
-    if (operations().transfers(awaited)) return name + ", its transfer";
-    const Occurrence& other = operations().sides[*column.side][awaited];
-    return other.rank == span_of(column).rank ? name + ", before it on its rank"
-                                              : fmt::format("{}, on rank {}", name, other.rank);
+    if (operations().transfers(awaited)) return name;
+    const std::int32_t rank = operations().sides[*column.side][awaited].rank;
+    return fmt::format("{}, rank {}", name, rank);
   }
 
   // By the clock that the iteration counts by.
@@ -267,11 +290,10 @@ class Details {
     const auto add = [&](const char* label, std::int64_t ns) {
       add_row(label, {"", ""}, signed_time(ns));
     };
-    add("ends later by", late.total_ns());
-    add("  takes longer", late.own_ns);
-    add("  starts later once it could", late.launch_ns);
-    add("  its input travels longer", late.communication_ns);
-    add("  what it waits for ends later", late.inherited_ns);
+    add("ends late: itself", late.own_ns);
+    add("  its start", late.launch_ns);
+    add("  its input's way", late.communication_ns);
+    add("  what it waits for", late.inherited_ns);
   }
 
   // By BubbleKind, of the idle time before a column's span; nothing where the scene
@@ -295,8 +317,8 @@ class Details {
   }
 
   void add_idle_time() {
-    text_row("idle before", [&](const Column& column) { return to_text(span_of(column).action); });
-    text_row("rank", [&](const Column& column) { return fmt::format("{}", span_of(column).rank); });
+    add_rank();
+    text_row("iteration", [&](const Column& column) { return iteration_text(column); });
     std::vector<std::optional<IdleSums>> sums;
     for (const Column& column : columns_) sums.push_back(idle_before(column));
     const auto of = [&](const Column& column) {

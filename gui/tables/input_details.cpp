@@ -30,7 +30,7 @@ class InputDetails {
     const OpenInput& own = *document.trace(pick.trace).input;
     const InputSlice& slice = own.slices[pick.ref];
     action_ = own.call_of(slice).action;
-    table_.columns.push_back(text_column(""));
+    table_.columns.push_back(text_column(to_text(action_)));
     for (int trace = 0; trace < static_cast<int>(std::ssize(document.traces)); ++trace) {
       const auto& input = document.trace(trace).input;
       if (!input) continue;

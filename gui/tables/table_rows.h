@@ -42,6 +42,10 @@ class RowOf {
   // A share as parts per million.
   RowOf& share(double fraction) { return number(ppm(fraction), format_percent(fraction)); }
   RowOf& error(double fraction) { return number(ppm(fraction), with_percent(fraction)); }
+  RowOf& shade(Shade shade) {
+    row_.shade = shade;
+    return *this;
+  }
   RowOf& about(const Pick& pick) {
     if (row_.about.size() < most_picks) row_.about.push_back(pick);
     return *this;

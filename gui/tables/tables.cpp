@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "gui/scene/shading.h"
 #include "gui/tables/table_rows.h"
 
 namespace pipesim::gui {
@@ -157,6 +158,7 @@ Table stage_kind_table(const Document& document) {
   for (const StageKind& kind : pair.comparison.stage_kinds) {
     RowOf row(table);
     row.count(kind.stage).count(kind.rank).text(label_of(kind));
+    row.shade(shade_of(kind.kind));
     row.time(kind.predicted.p50);
     row.time(kind.measured.p10).time(kind.measured.p50).time(kind.measured.p90);
     if (kind.predicted.p50 == 0) {
@@ -219,7 +221,7 @@ Table operation_table(const Document& document, std::size_t most) {
   for (const OperationId id : comparison.swapped) swapped[id] = true;
   for (const OperationId id : shown) {
     RowOf row(table);
-    row.text(to_text(operations.actions[id]));
+    row.text(to_text(operations.actions[id])).shade(shade_of(operations.actions[id].kind));
     const auto own = [&](Side side) -> const Occurrence& { return operations.sides[side][id]; };
     row.count(own(own(measured_side).exists() ? measured_side : predicted_side).rank);
     const auto times = [&](auto value) {

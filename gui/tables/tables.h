@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,8 @@ struct Table {
     std::vector<std::string> cells;
     // To sort by; one a column, 0 for text and where a number's cell is empty.
     std::vector<std::int64_t> values;
-    std::vector<Pick> about;  // what to show when it is clicked; not all of very many
+    std::vector<Pick> about;          // what to show when it is clicked; not all of very many
+    std::optional<Shade> shade = {};  // of what it is about, under Colouring::kind
   };
   std::string title;
   std::vector<Column> columns;
@@ -47,7 +49,7 @@ Table bubble_table(const Document& document);
 Table name_table(const Document& document, std::size_t most = 1'000);
 // Of what is picked, on both sides of the pair.
 Table detail_table(const Document& document, const Scene& scene, const Pick& pick);
-// Of what is in the area: by kind or name count, time, mean, share.
+// Of what is in the area, by kind or name: how many, their time in it, how long the whole ones are.
 Table area_table(const Document& document, const Scene& scene, const View& view);
 // The traces that are open: role, name, ranks, iterations, makespan, warnings.
 Table trace_table(const Document& document);
@@ -55,6 +57,10 @@ Table trace_table(const Document& document);
 // One sentence: whether the prediction held, and why not; of one run its bubble; of
 // events what is there.
 std::string verdict(const Document& document);
+
+// Rows in blocks beside each other, each block under the same columns: of so many blocks at most,
+// the first rows in the first.
+Table folded(const Table& table, std::size_t blocks);
 
 // RFC 4180, with a header line; numbers as `values` has them, in the unit that the
 // header says.

@@ -39,7 +39,7 @@ RankNumbers numbers_without_idle(const Document& document, int trace) {
   const RecordedRun& run = *document.trace(trace).run;
   if (run.iterations.empty()) return {};
   const Metrics metrics = run.metrics(run.median_iteration());
-  return {metrics.ranks, {}, metrics.global_bubble(), {}};
+  return {metrics.ranks, memory_peaks(run), metrics.global_bubble(), {}};
 }
 
 RankNumbers numbers_of(const Document& document, int trace) {
@@ -61,10 +61,6 @@ RankNumbers numbers_of(const Document& document, int trace) {
 Table bubble_table(const Document& document) {
   Table table;
   table.title = "Busy and idle times";
-  table.columns = {number_column("rank"),  text_column("run"),      time_column("busy"),
-                   time_column("warm-up"), time_column("steady"),   time_column("drain"),
-                   time_column("p2p"),     number_column("chunks"), number_column("peak", "bytes"),
-                   text_column("peak in")};
   std::vector<std::pair<int, RankNumbers>> runs;
   std::size_t ranks = 0;
   std::string shares;
@@ -80,15 +76,33 @@ Table bubble_table(const Document& document) {
     shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", name_of_run(document, trace),
                           format_percent(numbers.global_bubble));
   }
+  // What all rows would leave empty, or say alike, has no column.
+  const bool names_runs = runs.size() != 1;
+  const bool has_peaks = runs.empty() || std::ranges::any_of(runs, [](const auto& run) {
+                           return !run.second.peaks.empty();
+                         });
+  table.columns = {number_column("rank")};
+  if (names_runs) table.columns.push_back(text_column("run"));
+  for (const char* name : {"busy", "bubble", "warm-up", "steady", "drain", "p2p"}) {
+    table.columns.push_back(time_column(name));
+  }
+  table.columns.push_back(number_column("chunks"));
+  if (has_peaks) {
+    table.columns.push_back(number_column("peak", "bytes"));
+    table.columns.push_back(text_column("peak in"));
+  }
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     for (const auto& [trace, numbers] : runs) {
       if (rank >= numbers.ranks.size()) continue;
       const RankMetrics& own = numbers.ranks[rank];
       RowOf row(table);
-      row.count(static_cast<std::int64_t>(rank)).text(name_of_run(document, trace));
+      row.count(static_cast<std::int64_t>(rank));
+      if (names_runs) row.text(name_of_run(document, trace));
       for (const Pick& pick : numbers.idle[rank]) row.about(pick);
-      row.time(own.busy_ns).time(own.bubble.warmup_ns).time(own.bubble.steady_ns);
+      row.time(own.busy_ns).time(own.bubble.total_ns());
+      row.time(own.bubble.warmup_ns).time(own.bubble.steady_ns);
       row.time(own.bubble.drain_ns).time(own.bubble.p2p_ns).count(own.peak_activation_chunks);
+      if (!has_peaks) continue;
       if (numbers.peaks.empty()) {
         row.none().none();
         continue;
@@ -141,12 +155,18 @@ void add_names(const Document& document, int trace, std::vector<Named>& names) {
 Table name_table(const Document& document, std::size_t most) {
   Table table;
   table.title = "Slices by name";
-  table.columns = {text_column("name"),    text_column("trace"), number_column("count"),
-                   time_column("self"),    time_column("total"), time_column("mean"),
-                   time_column("greatest")};
   std::vector<Named> names;
   for (int trace = 0; trace < count_of(document); ++trace) {
     if (document.trace(trace).events) add_names(document, trace, names);
+  }
+  const bool names_traces = std::ranges::count_if(document.traces, [](const auto& trace) {
+                              return trace->events.has_value();
+                            }) > 1;
+  table.columns = {text_column("name")};
+  if (names_traces) table.columns.push_back(text_column("trace"));
+  table.columns.push_back(number_column("count"));
+  for (const char* column : {"self", "total", "mean", "greatest"}) {
+    table.columns.push_back(time_column(column));
   }
   std::ranges::stable_sort(names, std::greater(),
                            [](const Named& named) { return named.times.self_ns; });
@@ -160,10 +180,10 @@ Table name_table(const Document& document, std::size_t most) {
   for (const auto& [name, times, trace] : names) {
     const EventTrace& events = *document.trace(trace).events;
     const Slice& longest = events.slices[times.longest];
-    RowOf(table)
-        .text(name)
-        .text(document.trace(trace).name)
-        .count(times.count)
+    RowOf row(table);
+    row.text(name);
+    if (names_traces) row.text(document.trace(trace).name);
+    row.count(times.count)
         .time(times.self_ns)
         .time(times.total_ns)
         .time(times.total_ns / times.count)

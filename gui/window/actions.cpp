@@ -7,9 +7,11 @@
 #include <QComboBox>
 #include <QKeyEvent>
 #include <QRegularExpression>
+#include <QTextDocument>
 #include <QWidget>
 #include <vector>
 
+#include "gui/commands/objections.h"
 #include "traces/base/text.h"
 
 namespace pipesim::gui {
@@ -52,6 +54,16 @@ QString readable_keys(std::string_view keys) {
 
 QString menu_text(std::string_view name) {
   return QString::fromStdString(printable(name)).replace('&', "&&");
+}
+
+QString tip_text(const QString& text) {
+  return Qt::mightBeRichText(text) ? text.toHtmlEscaped() : text;
+}
+
+void set_usable(QAction& action, const QString& objection, const QString& tip) {
+  action.setEnabled(objection.isEmpty());
+  const QString text = tip_text(objection.isEmpty() ? tip : objection);
+  if (action.toolTip() != text) action.setToolTip(text);
 }
 
 CommandActions::CommandActions(Session& session, QWidget* window)
@@ -99,10 +111,18 @@ void CommandActions::follow() {
   check(Command::colour_error, options.colouring == Colouring::error);
   check(Command::toggle_arrows, view.arrows);
   check(Command::toggle_curves, view.curves);
-  check(Command::toggle_critical, view.critical);
+  check(Command::toggle_critical, options.critical);
   check(Command::toggle_transfers, options.transfers);
-  actions_.at(Command::undo)->setEnabled(session_.history().can_undo());
-  actions_.at(Command::redo)->setEnabled(session_.history().can_redo());
+  for (const CommandHelp& help : command_list()) {
+    const std::string objection =
+        help.command == Command::undo && !session_.history().can_undo() ? "Nothing is to be undone."
+        : help.command == Command::redo && !session_.history().can_redo()
+            ? "Nothing was undone."
+            : objection_to(help.command, session_.document(), session_.scene(), view);
+    QAction& action = *actions_.at(help.command);
+    set_usable(action, QString::fromStdString(objection),
+               tr("%1 (%2)").arg(menu_text(help.title), readable_keys(help.keys)));
+  }
 }
 
 bool NavigationKeys::eventFilter(QObject* watched, QEvent* event) {

@@ -21,6 +21,11 @@ QString readable_keys(std::string_view keys);
 // A name as a menu's entry: on one line, and an & is no key.
 QString menu_text(std::string_view name);
 
+// Of a tool tip: what looks like tags is no markup.
+QString tip_text(const QString& text);
+// Disabled where there is an objection, which the tool tip then tells instead of `tip`.
+void set_usable(QAction& action, const QString& objection, const QString& tip);
+
 class CommandActions : public QObject {
   Q_OBJECT
  public:

@@ -3,6 +3,8 @@
 #include <QFontMetrics>
 #include <QPainter>
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "gui/tables/tables.h"
 #include "gui/window/letters.h"
@@ -13,7 +15,22 @@ namespace {
 constexpr int pad = 8;
 constexpr int gap = 14;
 constexpr std::size_t most_rows = 9;
-constexpr int most_width = 460;
+constexpr int least_column = 30;
+
+// Columns as wide as their texts; where these need more than there is, the widest give way.
+std::vector<int> fitting(std::vector<int> widths, int most) {
+  const auto across = [&] { return std::accumulate(widths.begin(), widths.end(), 0); };
+  while (across() > most) {
+    int& widest = *std::ranges::max_element(widths);
+    if (widest <= least_column) break;
+    int second = least_column;
+    for (const int width : widths) {
+      if (width < widest) second = std::max(second, width);
+    }
+    widest = std::max(second, widest - (across() - most));
+  }
+  return widths;
+}
 
 }  // namespace
 
@@ -28,11 +45,12 @@ void HoverCard::fill(const Session& session, const Hit& hit) {
   shown_ = hit.pick;
   const Table table = detail_table(session.document(), session.scene(), *hit.pick);
   title_ = QString::fromStdString(table.title);
+  sentence_ = QString::fromStdString(table.note);
   rows_.clear();
   if (table.columns.size() > 2) {
     std::vector<QString> head;
     for (const Table::Column& column : table.columns) {
-      head.push_back(QString::fromStdString(column.name));
+      head.push_back(head.empty() ? QString() : QString::fromStdString(column.name));
     }
     rows_.push_back(std::move(head));
   }
@@ -53,20 +71,20 @@ void HoverCard::show_at(const QPoint& position, const Session& session, const Hi
   for (const auto& row : rows_) {
     widths_.resize(std::max(widths_.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) {
-      widths_[i] =
-          std::max(widths_[i], std::min(metrics.horizontalAdvance(row[i]), most_width / 2));
+      widths_[i] = std::max(widths_[i], metrics.horizontalAdvance(row[i]));
     }
   }
-  int width = bold.horizontalAdvance(title_);
-  int across = -gap;
-  for (const int column : widths_) across += column + gap;
-  width = std::min(std::max(width, across), most_width) + 2 * pad;
-  const int height =
-      (static_cast<int>(rows_.size()) + (title_.isEmpty() ? 0 : 1)) * metrics.lineSpacing() +
-      2 * pad;
+  const QSize room = parentWidget()->size();
+  const int gaps = gap * std::max(0, static_cast<int>(widths_.size()) - 1);
+  widths_ = fitting(std::move(widths_), room.width() - 2 * pad - gaps);
+  const int across = std::accumulate(widths_.begin(), widths_.end(), gaps);
+  const int widest =
+      std::max({across, bold.horizontalAdvance(title_), metrics.horizontalAdvance(sentence_)});
+  const int width = std::min(widest + 2 * pad, room.width());
+  const int heads = (title_.isEmpty() ? 0 : 1) + (sentence_.isEmpty() ? 0 : 1);
+  const int height = (static_cast<int>(rows_.size()) + heads) * metrics.lineSpacing() + 2 * pad;
   resize(width, height);
   // Below and to the right of the pointer, or where there is room.
-  const QSize room = parentWidget()->size();
   int x = position.x() + 14;
   int y = position.y() + 18;
   if (x + width > room.width()) x = position.x() - 10 - width;
@@ -80,6 +98,7 @@ void HoverCard::show_at(const QPoint& position, const Session& session, const Hi
 
 QString HoverCard::text() const {
   QString all = title_;
+  if (!sentence_.isEmpty()) all += '\n' + sentence_;
   for (const auto& row : rows_) {
     all += '\n';
     for (std::size_t i = 0; i < row.size(); ++i) all += (i > 0 ? "\t" : "") + row[i];
@@ -94,9 +113,12 @@ void HoverCard::paintEvent(QPaintEvent*) {
   painter.drawRect(rect().adjusted(0, 0, -1, -1));
   const QFontMetrics metrics(letters(label_pixels));
   int y = pad;
+  // What is exactly as wide as its place is cut by elidedText(), too, which rounds otherwise.
   const auto draw = [&](const QString& words, int x, int width) {
-    painter.drawText(QRect(x, y, width, metrics.lineSpacing()), Qt::AlignLeft | Qt::AlignVCenter,
-                     painter.fontMetrics().elidedText(words, Qt::ElideRight, width));
+    const QFontMetrics own(painter.font());
+    const bool fits = own.horizontalAdvance(words) <= width;
+    painter.drawText(x, y + metrics.ascent(),
+                     fits ? words : own.elidedText(words, Qt::ElideRight, width));
   };
   if (!title_.isEmpty()) {
     painter.setFont(letters(label_pixels, true));
@@ -105,12 +127,16 @@ void HoverCard::paintEvent(QPaintEvent*) {
     y += metrics.lineSpacing();
   }
   painter.setFont(letters(label_pixels));
+  if (!sentence_.isEmpty()) {
+    painter.setPen(QColor::fromRgb(palette_.faint_text));
+    draw(sentence_, pad, width() - 2 * pad);
+    y += metrics.lineSpacing();
+  }
   for (const auto& row : rows_) {
     int x = pad;
     for (std::size_t i = 0; i < row.size(); ++i) {
       painter.setPen(QColor::fromRgb(i == 0 ? palette_.faint_text : palette_.text));
-      const bool last = i + 1 == row.size();
-      draw(row[i], x, last ? width() - pad - x : widths_[i]);
+      draw(row[i], x, widths_[i]);
       x += widths_[i] + gap;
     }
     y += metrics.lineSpacing();

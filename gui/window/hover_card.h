@@ -33,6 +33,7 @@ class HoverCard : public QWidget {
   void fill(const Session& session, const Hit& hit);
 
   QString title_;
+  QString sentence_;  // below it
   std::vector<std::vector<QString>> rows_;
   std::vector<int> widths_;  // of the columns
   std::optional<Pick> shown_;

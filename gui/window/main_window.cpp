@@ -75,7 +75,6 @@ MainWindow::MainWindow(const WindowOptions& options, QWidget* parent)
 
   View first = session_->view();
   first.options = options_.scene;
-  first.critical = options_.critical;
   session_->change(std::move(first));
 
   connect(actions_, &CommandActions::asked, this, &MainWindow::run);
@@ -336,6 +335,8 @@ void MainWindow::follow_document() {
   for (const auto& trace : document.traces) names += QString::fromStdString(printable(trace->name));
   setWindowTitle(names.isEmpty() ? "pipeview" : names.join(", ") + " - pipeview");
   fill_roles();
+  follow_conditions();
+  follow_panels();
 }
 
 void MainWindow::follow_view() {
@@ -411,10 +412,19 @@ void MainWindow::write(const std::string& path) {
     TablePanel* table = table_in_front();
     if (table == nullptr)
       throw input_error(path + ": no table is in front; choose one below the timeline");
-    write_table(table->model().table(), path);
+    write_table(table->table(), path);
     return;
   }
   write_picture(session_->picture().list, label_height(session_->canvas().scale), path);
+}
+
+void MainWindow::write_table_called(const QString& name, const std::string& path) {
+  const auto found = std::ranges::find(tables_, name, &NamedTable::name);
+  if (found == tables_.end()) {
+    throw input_error(path + ": no table is called " + quote(name.toStdString()));
+  }
+  found->panel->refresh();
+  write_table(found->panel->table(), path);
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
@@ -450,7 +460,7 @@ void MainWindow::arrange() {
   for (int i = 0; i < 2; ++i) {
     const int least = playing_->isChecked() ? 345 : 290;
     resizeDocks({panels_.front()}, {share(width(), 26, least, 460)}, Qt::Horizontal);
-    resizeDocks({details}, {share(height(), 24, 140, 280)}, Qt::Vertical);
+    resizeDocks({details}, {share(height(), 26, 140, 300)}, Qt::Vertical);
     QApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
   }
 }

@@ -10,7 +10,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "gui/playground/playground.h"
 #include "gui/window/loader.h"
@@ -47,7 +49,6 @@ struct WindowOptions {
   SceneOptions scene;
   // Whether its colouring was asked for; else input pipelines alone are coloured by batch.
   bool colouring_chosen = false;
-  bool critical = false;
   std::optional<std::int64_t> capacity_bytes;
   // Once the first traces are there: what is picked, as search() finds it, and what
   // time is looked at.
@@ -80,6 +81,9 @@ class MainWindow : public QMainWindow {
   Session& session() { return *session_; }
   Timeline& timeline() { return *timeline_; }
   bool is_loading() const { return loader_->busy(); }
+  // One of the tables, by the name that the menu has it by; throws an Error where there is none or
+  // that can't be done.
+  void write_table_called(const QString& name, const std::string& path);
   // Has all panels show what they are to show.
   void settle();
   // The table in the panel that is in front below the timeline.
@@ -131,14 +135,21 @@ class MainWindow : public QMainWindow {
   void attempt(const std::function<void()>& work);
   void follow_document();
   void follow_view();
+  // An entry of a menu that is no command: `objection` says why it means nothing now.
+  void add_condition(QAction* action, std::function<QString()> objection);
+  void follow_conditions();
   void fill_recent();
+  void fill_tables();
   void fill_roles();
   void remember(const QStringList& paths);
   void ask_open(bool adds);
+  QString ask_path(const QString& kind);
   void ask_write(const QString& kind);
   void ask_capacity();
   void context_menu(const Hit& hit, const QPoint& global);
   void run(Command command);
+  // Hides panels that have nothing to say of what is open, and shows them again.
+  void follow_panels();
   void raise_panel(const char* id);
   void raise_first_panel();  // what says most of what is open
   void arrange();
@@ -161,7 +172,20 @@ class MainWindow : public QMainWindow {
   QAction* playing_ = nullptr;
   std::shared_ptr<const Document> open_before_;  // while it plays
   QList<QDockWidget*> panels_;
+  struct NamedTable {
+    QString name;
+    TablePanel* panel = nullptr;
+  };
+  std::vector<NamedTable> tables_;
+  std::set<QString> set_aside_;  // panels hidden since they have nothing to say
+  struct Condition {
+    QAction* action = nullptr;
+    QString tip;
+    std::function<QString()> objection;
+  };
+  std::vector<Condition> conditions_;
   QMenu* recent_ = nullptr;
+  QMenu* tables_menu_ = nullptr;
   QMenu* first_run_ = nullptr;
   QMenu* second_run_ = nullptr;
   QMenu* close_ = nullptr;

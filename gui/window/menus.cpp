@@ -7,6 +7,8 @@
 #include <QMenu>
 #include <QMenuBar>
 #include <QSettings>
+#include <algorithm>
+#include <utility>
 
 #include "gui/window/actions.h"
 #include "gui/window/find_bar.h"
@@ -17,6 +19,14 @@
 #include "traces/base/text.h"
 
 namespace pipesim::gui {
+namespace {
+
+std::ptrdiff_t runs_in(const Document& document) {
+  return std::ranges::count_if(document.traces,
+                               [](const auto& trace) { return trace->run.has_value(); });
+}
+
+}  // namespace
 
 void MainWindow::make_menus() {
   const auto add_action = [this](QMenu* menu, const QString& text, const QString& keys, auto work) {
@@ -29,16 +39,37 @@ void MainWindow::make_menus() {
     menu->addSeparator();
   };
 
+  const auto if_shown = [this] {
+    return session_->document().traces.empty() ? tr("Nothing is open yet.") : QString();
+  };
+  const auto if_run_shown = [this] {
+    return runs_in(session_->document()) > 0 ? QString()
+                                             : tr("No pipeline is known in what is open.");
+  };
+  const auto if_open = [this] {
+    return base_document()->traces.empty() ? tr("Nothing is open yet.") : QString();
+  };
+  const auto if_several_runs = [this] {
+    return runs_in(*base_document()) > 1 ? QString()
+                                         : tr("It takes two runs of a pipeline: add another one.");
+  };
+
   QMenu* file = menuBar()->addMenu(tr("&File"));
   add_action(file, tr("&Open..."), "Ctrl+O", [this] { ask_open(false); });
   add_action(file, tr("&Add..."), "Ctrl+Shift+O", [this] { ask_open(true); });
   recent_ = file->addMenu(tr("Open &Recent"));
   connect(recent_, &QMenu::aboutToShow, this, &MainWindow::fill_recent);
   close_ = file->addMenu(tr("&Close"));
+  add_condition(close_->menuAction(), if_open);
   file->addSeparator();
-  add_action(file, tr("Save View as &PNG..."), "Ctrl+S", [this] { ask_write("png"); });
-  add_action(file, tr("Save View as &SVG..."), {}, [this] { ask_write("svg"); });
-  add_action(file, tr("Save Table as CS&V..."), {}, [this] { ask_write("csv"); });
+  add_condition(
+      add_action(file, tr("Save View as &PNG..."), "Ctrl+S", [this] { ask_write("png"); }),
+      if_shown);
+  add_condition(add_action(file, tr("Save View as &SVG..."), {}, [this] { ask_write("svg"); }),
+                if_shown);
+  tables_menu_ = file->addMenu(tr("Save Table as CS&V"));
+  connect(tables_menu_, &QMenu::aboutToShow, this, &MainWindow::fill_tables);
+  add_condition(tables_menu_->menuAction(), if_shown);
   file->addSeparator();
   add_action(file, tr("&Quit"), "Ctrl+Q", [this] { close(); });
 
@@ -49,8 +80,10 @@ void MainWindow::make_menus() {
   add_commands(view, {Command::colour_kind, Command::colour_microbatch, Command::colour_error});
   add_commands(view, {Command::toggle_arrows, Command::toggle_curves, Command::toggle_critical,
                       Command::toggle_transfers, Command::pin});
-  add_action(view, tr("&Filter Tracks..."), "Ctrl+P", [this] { filter_->open(); });
-  add_action(view, tr("&Memory Capacity..."), {}, [this] { ask_capacity(); });
+  add_condition(add_action(view, tr("&Filter Tracks..."), "Ctrl+P", [this] { filter_->open(); }),
+                if_shown);
+  add_condition(add_action(view, tr("&Memory Capacity..."), {}, [this] { ask_capacity(); }),
+                if_run_shown);
   panels_menu_ = view->addMenu(tr("&Panels"));
   for (QDockWidget* panel : panels_) {
     if (panel->widget() != playground_) panels_menu_->addAction(panel->toggleViewAction());
@@ -74,18 +107,31 @@ void MainWindow::make_menus() {
   add_commands(go, {Command::previous, Command::next, Command::flow_back, Command::flow_forward,
                     Command::other_side});
   add_commands(go, {Command::select_area, Command::mark, Command::clear_marks, Command::clear});
-  add_action(go, tr("&Search..."), "/, Ctrl+F", [this] { find_->open(); });
+  add_condition(add_action(go, tr("&Search..."), "/, Ctrl+F", [this] { find_->open(); }), if_shown);
 
   QMenu* compare = menuBar()->addMenu(tr("&Compare"));
   first_run_ = compare->addMenu(tr("&First Trace"));
   second_run_ = compare->addMenu(tr("&Second Trace"));
-  add_action(compare, tr("S&wap Traces"), {}, [this] {
+  add_condition(first_run_->menuAction(), if_several_runs);
+  add_condition(second_run_->menuAction(), if_several_runs);
+  QAction* swap = add_action(compare, tr("S&wap Traces"), {}, [this] {
     if (const auto pair = base_document()->pair) compare_as(pair->trace[1], pair->trace[0]);
   });
+  add_condition(swap,
+                [this] { return base_document()->pair ? QString() : tr("Nothing is compared."); });
 
   QMenu* help = menuBar()->addMenu(tr("&Help"));
   add_action(help, tr("&Keyboard and Mouse"), "?, F1",
              [this] { help_->setVisible(!help_->isVisible()); });
+  for (QMenu* menu : menuBar()->findChildren<QMenu*>()) menu->setToolTipsVisible(true);
+}
+
+void MainWindow::add_condition(QAction* action, std::function<QString()> objection) {
+  conditions_.push_back({action, action->toolTip(), std::move(objection)});
+}
+
+void MainWindow::follow_conditions() {
+  for (const Condition& one : conditions_) set_usable(*one.action, one.objection(), one.tip);
 }
 
 void MainWindow::fill_recent() {
@@ -95,6 +141,18 @@ void MainWindow::fill_recent() {
     recent_->addAction(menu_text(path.toStdString()), this, [this, path] { open({path}); });
   }
   if (paths.isEmpty()) recent_->addAction(tr("(none)"))->setEnabled(false);
+}
+
+void MainWindow::fill_tables() {
+  tables_menu_->clear();
+  for (const NamedTable& one : tables_) {
+    one.panel->refresh();
+    QAction* action = tables_menu_->addAction(menu_text(one.name.toStdString()), this, [this, one] {
+      const QString path = ask_path("csv");
+      if (!path.isEmpty()) attempt([&] { write_table_called(one.name, path.toStdString()); });
+    });
+    set_usable(*action, one.panel->table().rows.empty() ? tr("It is empty.") : QString(), {});
+  }
 }
 
 void MainWindow::fill_roles() {
@@ -110,7 +168,7 @@ void MainWindow::fill_roles() {
         continue;
       }
       action->setCheckable(true);
-      action->setEnabled(trace.run.has_value());
+      set_usable(*action, trace.run ? QString() : tr("No pipeline is known in it."), {});
       action->setChecked(document.side_of(i) == side);
       connect(action, &QAction::triggered, this, [this, i, side] {
         const auto pair = base_document()->pair;
@@ -125,14 +183,10 @@ void MainWindow::fill_roles() {
         *side == predicted_side ? compare_as(i, other) : compare_as(other, i);
       });
     }
-    menu->setEnabled(!menu->isEmpty());
   };
   fill(first_run_, predicted_side);
   fill(second_run_, measured_side);
   fill(close_, std::nullopt);
-  const bool several = document.traces.size() > 1;
-  first_run_->setEnabled(several);
-  second_run_->setEnabled(several);
 }
 
 void MainWindow::ask_open(bool adds) {
@@ -142,12 +196,17 @@ void MainWindow::ask_open(bool adds) {
   adds ? add(paths) : open(paths);
 }
 
-void MainWindow::ask_write(const QString& kind) {
+// Empty where nothing was chosen.
+QString MainWindow::ask_path(const QString& kind) {
   QString path = QFileDialog::getSaveFileName(this, tr("Save"), "pipeview." + kind,
                                               QString("%1 (*.%2)").arg(kind.toUpper(), kind));
-  if (path.isEmpty()) return;
-  if (!path.endsWith("." + kind)) path += "." + kind;
-  attempt([&] { write(path.toStdString()); });
+  if (!path.isEmpty() && !path.endsWith("." + kind)) path += "." + kind;
+  return path;
+}
+
+void MainWindow::ask_write(const QString& kind) {
+  const QString path = ask_path(kind);
+  if (!path.isEmpty()) attempt([&] { write(path.toStdString()); });
 }
 
 void MainWindow::ask_capacity() {

@@ -11,6 +11,7 @@
 #include <QToolBar>
 #include <QToolButton>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <utility>
 
 #include "gui/window/actions.h"
@@ -87,6 +88,7 @@ QDockWidget* MainWindow::add_panel(const QString& name, const char* id, QWidget*
 TablePanel* MainWindow::add_table(const QString& name, const char* id, TablePanel::Make make,
                                   TablePanel::DependsOn depends_on) {
   auto* table = new TablePanel(*session_, std::move(make), depends_on, this);
+  tables_.push_back({name, table});
   QDockWidget* first = findChild<QDockWidget*>("details");
   QDockWidget* dock = add_panel(name, id, table, Qt::BottomDockWidgetArea);
   if (first != nullptr) tabifyDockWidget(first, dock);
@@ -104,6 +106,8 @@ void MainWindow::make_panels() {
   add_panel(tr("Summary"), "summary", summary_, Qt::RightDockWidgetArea);
   connect(&summary_->causes(), &TablePanel::chosen, this,
           [this](const std::vector<Pick>& about) { session_->show(about); });
+  tables_.push_back({tr("Causes"), &summary_->causes()});
+  tables_.push_back({tr("Where the difference comes from"), &summary_->gap()});
   playground_ = new PlaygroundPanel(this);
   QDockWidget* dock =
       add_panel(tr("Playground"), "playground", playground_, Qt::RightDockWidgetArea);
@@ -120,40 +124,67 @@ void MainWindow::make_panels() {
       [](const Session& s) {
         if (s.view().picked) return detail_table(s.document(), s.scene(), *s.view().picked);
         Table nothing;
-        nothing.note = "Click a bar of the timeline to see it on both sides.";
+        nothing.note = "Click a bar of the timeline to see what there is to say of it.";
         return nothing;
       },
-      DependsOn::view);
+      DependsOn::picked)
+      ->fold();
+  const auto of_kind = [](const Session& s, const std::vector<Pick>& chosen) {
+    return kind_histogram(s.document(), chosen);
+  };
   add_table(
       tr("Operations"), "operations",
-      [](const Session& s) { return operation_table(s.document()); }, DependsOn::document);
-  add_table(
+      [](const Session& s) { return operation_table(s.document()); }, DependsOn::document)
+      ->add_histogram(of_kind);
+  TablePanel* kinds = add_table(
       tr("Stage kinds"), "kinds", [](const Session& s) { return stage_kind_table(s.document()); },
-      DependsOn::document)
-      ->draw_bars("error");
-  add_table(
-      tr("Causes"), "causes", [](const Session& s) { return cause_table(s.document()); },
       DependsOn::document);
-  add_table(
-      tr("Gap"), "gap", [](const Session& s) { return gap_table(s.document()); },
-      DependsOn::document)
-      ->draw_bars("difference");
+  kinds->draw_bars("error");
+  kinds->add_histogram(of_kind);
   add_table(
       tr("Bubbles"), "bubbles", [](const Session& s) { return bubble_table(s.document()); },
       DependsOn::document);
   add_table(
       tr("Area"), "area",
       [](const Session& s) { return area_table(s.document(), s.scene(), s.view()); },
-      DependsOn::view);
+      DependsOn::area)
+      ->add_histogram([](const Session& s, const std::vector<Pick>&) {
+        return area_histogram(s.document(), s.scene(), s.view());
+      });
   add_table(
       tr("Names"), "names", [](const Session& s) { return name_table(s.document()); },
-      DependsOn::document);
+      DependsOn::document)
+      ->add_histogram(of_kind);
   add_table(
       tr("Traces"), "traces", [](const Session& s) { return trace_table(s.document()); },
       DependsOn::document);
   flame_ = new FlamePanel(*session_, this);
   tabifyDockWidget(findChild<QDockWidget*>("details"),
                    add_panel(tr("Flame"), "flame", flame_, Qt::BottomDockWidgetArea));
+}
+
+void MainWindow::follow_panels() {
+  const Document& document = session_->document();
+  const auto any = [&](auto has) { return std::ranges::any_of(document.traces, has); };
+  const bool has_run = any([](const auto& trace) { return trace->run.has_value(); });
+  const bool has_events = any([](const auto& trace) { return trace->events.has_value(); });
+  const bool is_compared = document.pair != nullptr;
+  const auto follow = [&](const char* id, bool means_something, const QString& objection) {
+    auto* dock = findChild<QDockWidget*>(id);
+    QAction* action = dock->toggleViewAction();
+    set_usable(*action, means_something ? QString() : objection, dock->windowTitle());
+    if (!means_something && !dock->isHidden()) {
+      dock->hide();
+      set_aside_.insert(id);
+    } else if (means_something && set_aside_.erase(id) > 0) {
+      dock->show();
+    }
+  };
+  const QString alone = tr("It takes two runs of a pipeline: open another one to compare them.");
+  follow("operations", is_compared, alone);
+  follow("kinds", is_compared, alone);
+  follow("bubbles", has_run, tr("No pipeline is known in what is open."));
+  follow("names", has_events, tr("Only events have names; what is open are runs of a pipeline."));
 }
 
 void MainWindow::raise_panel(const char* id) {

@@ -384,8 +384,13 @@ void PlaygroundPanel::adapt() {
   const Offer& offer = offers_[static_cast<std::size_t>(schedule_->currentIndex())];
   schedule_->setToolTip(text_of(offer.summary));
   chunks_->setEnabled(offer.takes_chunks);
+  chunks_->setToolTip(offer.takes_chunks
+                          ? tr("Virtual stages a rank, v")
+                          : tr("This schedule has so many virtual stages a rank and no others"));
   slow_stage_->setMaximum(stages_->value() * chunks_->value() - 1);
   slow_percent_->setEnabled(slow_stage_->value() >= 0);
+  slow_percent_->setToolTip(slow_stage_->value() >= 0 ? tr("So long it takes, of the others' times")
+                                                      : tr("No stage is slow: choose one"));
   microbatch_->setMaximum(microbatches_->value() - 1);
   const Settings now = read();
   const auto lesson = std::ranges::find(lessons_, now, &Lesson::settings);

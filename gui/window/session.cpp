@@ -96,6 +96,9 @@ void Session::follow(const View& before) {
   }
   laid_out_ = false;
   emit view_changed();
+  const bool looks = view().options != before.options;
+  if (looks || view().picked != before.picked) emit picked_changed();
+  if (looks || view().area != before.area || view().filter != before.filter) emit area_changed();
 }
 
 void Session::change(View next, const std::string& gesture) {

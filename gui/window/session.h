@@ -60,6 +60,8 @@ class Session : public QObject {
  signals:
   void document_changed();  // and so the view
   void view_changed();
+  void picked_changed();  // what is picked, or how it is looked at
+  void area_changed();    // the area, what it is of, or how that is looked at
   void theme_changed();
 
  private:

@@ -16,23 +16,13 @@ QLabel* title_of(const QString& text, QWidget* parent) {
 
 // What makes a difference, and the sum.
 Table shown_gap(const Document& document) {
-  Table table = columns_of(gap_table(document), {"class", "difference"});
-  const auto makes_none = [](const Table::Row& row) {
-    return row.values.back() == 0 && row.cells.front() != "total";
+  Table table = gap_table(document);
+  const std::size_t difference = 1;
+  const auto makes_none = [&](const Table::Row& row) {
+    return row.values[difference] == 0 && row.cells.front() != "total";
   };
   std::erase_if(table.rows, makes_none);
   return table;
-}
-
-// Of one run alone, whose name the verdict has.
-Table shown_bubbles(const Document& document) {
-  Table table = bubble_table(document);
-  if (document.traces.size() > 1) return table;
-  std::vector<std::string> names;
-  for (const Table::Column& column : table.columns) {
-    if (column.name != "run") names.push_back(column.name);
-  }
-  return columns_of(table, names);
 }
 
 }  // namespace
@@ -47,13 +37,10 @@ Summary::Summary(Session& session, QWidget* parent)
           TablePanel::DependsOn::document, this)),
       causes_title_(title_of(tr("Root causes (click: show them)"), this)),
       causes_(new TablePanel(
-          session,
-          [](const Session& s) {
-            return columns_of(cause_table(s.document()), {"effect", "why"});
-          },
+          session, [](const Session& s) { return cause_table(s.document()); },
           TablePanel::DependsOn::document, this)),
       bubbles_(new TablePanel(
-          session, [](const Session& s) { return shown_bubbles(s.document()); },
+          session, [](const Session& s) { return bubble_table(s.document()); },
           TablePanel::DependsOn::document, this)) {
   verdict_->setWordWrap(true);
   verdict_->setTextFormat(Qt::PlainText);
@@ -64,8 +51,11 @@ Summary::Summary(Session& session, QWidget* parent)
   verdict_->setFont(larger);
   gap_->fit_height();
   gap_->draw_bars("difference");
+  gap_->show_columns({"class", "difference"});
   causes_->wrap_texts();
   causes_->draw_bars("effect");
+  causes_->show_columns({"effect", "why"});
+  bubbles_->show_columns({"rank", "run", "busy", "bubble"});
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);

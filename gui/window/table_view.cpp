@@ -1,7 +1,10 @@
 #include "gui/window/table_view.h"
 
+#include <QGuiApplication>
+#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QPainter>
+#include <QPixmap>
 #include <QShowEvent>
 #include <QStyledItemDelegate>
 #include <QTimer>
@@ -10,12 +13,17 @@
 #include <numeric>
 #include <utility>
 
+#include "gui/window/actions.h"
+#include "gui/window/histogram_view.h"
+
 namespace pipesim::gui {
 namespace {
 
 constexpr int value_role = Qt::UserRole;
 constexpr int measured_rows = 50;   // whose texts tell a column's width
 constexpr int widest_column = 320;  // of those before the last
+constexpr int swatch_pixels = 10;
+constexpr int cell_room = 14;  // beside a text, in all
 
 // A number with a bar behind it, to the right of zero or to the left.
 class BarDelegate : public QStyledItemDelegate {
@@ -70,25 +78,6 @@ class WrapDelegate : public QStyledItemDelegate {
 
 }  // namespace
 
-Table columns_of(const Table& table, const std::vector<std::string>& names) {
-  Table result;
-  result.title = table.title;
-  result.note = table.note;
-  result.rows.resize(table.rows.size());
-  for (std::size_t r = 0; r < table.rows.size(); ++r) result.rows[r].about = table.rows[r].about;
-  for (const std::string& name : names) {
-    const auto column = std::ranges::find(table.columns, name, &Table::Column::name);
-    if (column == table.columns.end()) continue;
-    const auto from = static_cast<std::size_t>(column - table.columns.begin());
-    result.columns.push_back(*column);
-    for (std::size_t r = 0; r < table.rows.size(); ++r) {
-      result.rows[r].cells.push_back(table.rows[r].cells[from]);
-      result.rows[r].values.push_back(table.rows[r].values[from]);
-    }
-  }
-  return result;
-}
-
 void TableModel::set_table(Table table) {
   beginResetModel();
   const bool alike = std::ranges::equal(table.columns, table_.columns, {}, &Table::Column::name,
@@ -119,10 +108,18 @@ QVariant TableModel::data(const QModelIndex& index, int role) const {
   if (role == Qt::DisplayRole || role == Qt::ToolTipRole) {
     const QString text =
         column < at.cells.size() ? QString::fromStdString(at.cells[column]) : QString();
-    return role == Qt::ToolTipRole ? text.toHtmlEscaped() : text;  // Qt takes tags in tips as HTML
+    return role == Qt::ToolTipRole ? tip_text(text) : text;
   }
   if (role == Qt::TextAlignmentRole && table_.columns[column].number) {
     return static_cast<int>(Qt::AlignRight | Qt::AlignVCenter);
+  }
+  if (role == Qt::DecorationRole && at.shade && index.column() == swatch_column()) {
+    QPixmap swatch(swatch_pixels, swatch_pixels);
+    swatch.fill(QColor::fromRgb(colours_[*at.shade]));
+    return swatch;
+  }
+  if (role == Qt::ForegroundRole && block_ > 0 && index.column() % block_ == 0) {
+    return QGuiApplication::palette().color(QPalette::PlaceholderText);
   }
   if (role == value_role && column < at.values.size()) {
     return static_cast<qlonglong>(at.values[column]);
@@ -134,10 +131,19 @@ QVariant TableModel::headerData(int section, Qt::Orientation orientation, int ro
   if (orientation != Qt::Horizontal) return {};
   const Table::Column& column = table_.columns[static_cast<std::size_t>(section)];
   if (role == Qt::DisplayRole) return QString::fromStdString(column.name);
+  if (role == Qt::ToolTipRole && section == 0 && block_ > 0) {
+    return tip_text(QString::fromStdString(table_.note));
+  }
   if (role == Qt::TextAlignmentRole) {
     return static_cast<int>((column.number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
   }
   return {};
+}
+
+// The first text.
+int TableModel::swatch_column() const {
+  const auto text = std::ranges::find(table_.columns, false, &Table::Column::number);
+  return static_cast<int>(text - table_.columns.begin());
 }
 
 void TableModel::sort(int column, Qt::SortOrder order) {
@@ -196,16 +202,23 @@ TablePanel::TablePanel(Session& session, Make make, DependsOn depends_on, QWidge
   note_->setWordWrap(true);
   note_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   note_->setContentsMargins(6, 4, 6, 4);
+  beside_ = new QHBoxLayout;
+  beside_->setContentsMargins(0, 0, 0, 0);
+  beside_->setSpacing(0);
+  beside_->addWidget(view_, 1);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
-  column->addWidget(view_, 1);
+  column->addLayout(beside_, 1);
   column->addWidget(note_);
   connect(view_, &QTableView::clicked, this, &TablePanel::choose);
   connect(view_, &QTableView::activated, this, &TablePanel::choose);
   connect(&session_, &Session::document_changed, this, &TablePanel::outdate);
-  if (depends_on == DependsOn::view) {
-    connect(&session_, &Session::view_changed, this, &TablePanel::outdate);
+  connect(&session_, &Session::theme_changed, this, &TablePanel::outdate);
+  if (depends_on == DependsOn::picked) {
+    connect(&session_, &Session::picked_changed, this, &TablePanel::outdate);
+  } else if (depends_on == DependsOn::area) {
+    connect(&session_, &Session::area_changed, this, &TablePanel::outdate);
   }
 }
 
@@ -243,20 +256,37 @@ void TablePanel::refresh() {
   outdated_ = false;
   Table table = make_(session_);
   note_->setText(QString::fromStdString(table.note));
-  note_->setVisible(!table.note.empty());
+  // Of a folded table it is the tip of the heading, and takes no room.
+  note_->setVisible(!table.note.empty() && (!folds_ || table.rows.empty()));
   view_->setVisible(!table.rows.empty() || table.note.empty());
+  model_->set_colours(gui::palette(session_.theme(), Colouring::kind).shades);
+  if (folds_) {
+    whole_ = std::move(table);
+    refold();
+  } else {
+    put(std::move(table));
+  }
+  show_histogram({});
+}
+
+void TablePanel::put(Table table) {
   const bool same_columns = model_->columnCount() == static_cast<int>(table.columns.size());
   model_->set_table(std::move(table));
   if (!same_columns) view_->horizontalHeader()->setSortIndicator(-1, Qt::DescendingOrder);
   const auto& columns = model_->unsorted().columns;
-  for (std::size_t i = 0; bars_ != nullptr && i < columns.size(); ++i) {
-    const bool barred = columns[i].name == barred_;
-    view_->setItemDelegateForColumn(static_cast<int>(i), barred ? bars_ : nullptr);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const int place = static_cast<int>(i);
+    if (bars_ != nullptr) {
+      view_->setItemDelegateForColumn(place, columns[i].name == barred_ ? bars_ : nullptr);
+    }
+    view_->setColumnHidden(
+        place, !shown_.empty() && std::ranges::find(shown_, columns[i].name) == shown_.end());
   }
   view_->resizeColumnsToContents();
   for (int i = 0; i + 1 < model_->columnCount(); ++i) {
     if (view_->columnWidth(i) > widest_column) view_->setColumnWidth(i, widest_column);
   }
+  view_->horizontalHeader()->setStretchLastSection(false);  // it would not be stretched anew
   view_->horizontalHeader()->setStretchLastSection(!wraps_);
   if (wraps_ && model_->columnCount() > 0) {
     view_->horizontalHeader()->setSectionResizeMode(model_->columnCount() - 1,
@@ -269,8 +299,73 @@ void TablePanel::refresh() {
   }
 }
 
+void TablePanel::fold() {
+  folds_ = true;
+  view_->setSortingEnabled(false);
+  const int row = view_->fontMetrics().height() + 3;
+  view_->verticalHeader()->setMinimumSectionSize(row);
+  view_->verticalHeader()->setDefaultSectionSize(row);
+}
+
+// As few as have all rows in sight, of those that have room beside each other.
+std::size_t TablePanel::blocks_of(const Table& table) const {
+  const QFontMetrics metrics = view_->fontMetrics();
+  const int row = view_->verticalHeader()->defaultSectionSize();
+  const int height = this->height() - view_->horizontalHeader()->sizeHint().height();
+  const auto needs = [&](const Table& made) {
+    int width = 0;
+    for (std::size_t i = 0; i < made.columns.size(); ++i) {
+      const auto width_of = [&](const std::string& text) {
+        return metrics.horizontalAdvance(QString::fromStdString(text));
+      };
+      int own = width_of(made.columns[i].name);
+      for (const Table::Row& one : made.rows) own = std::max(own, width_of(one.cells[i]));
+      width += std::min(own + cell_room, widest_column);
+    }
+    return width;
+  };
+  std::size_t blocks = 1;
+  for (std::size_t more = 2; more <= table.rows.size(); ++more) {
+    const std::size_t rows = (table.rows.size() + blocks - 1) / blocks;
+    if (static_cast<int>(rows) * row <= height) break;
+    if (needs(folded(table, more)) > width()) break;
+    blocks = more;
+  }
+  return blocks;
+}
+
+void TablePanel::refold() {
+  model_->set_block(static_cast<int>(whole_.columns.size()));
+  put(folded(whole_, blocks_of(whole_)));
+}
+
+void TablePanel::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  if (folds_ && !outdated_) QTimer::singleShot(0, this, &TablePanel::refold);
+}
+
+Table TablePanel::table() const { return folds_ ? whole_ : model_->table(); }
+
+void TablePanel::add_histogram(MakeHistogram make) {
+  make_histogram_ = std::move(make);
+  histogram_ = new HistogramView(session_, this);
+  histogram_->hide();
+  beside_->addWidget(histogram_);
+  connect(histogram_, &HistogramView::chosen, this, &TablePanel::chosen);
+}
+
+void TablePanel::show_histogram(const std::vector<Pick>& chosen) {
+  if (histogram_ == nullptr) return;
+  Histogram made = make_histogram_(session_, chosen);
+  histogram_->setVisible(!made.empty());
+  histogram_->set(std::move(made));
+}
+
 void TablePanel::choose(const QModelIndex& index) {
-  if (index.isValid()) emit chosen(model_->row(index.row()).about);
+  if (!index.isValid()) return;
+  const std::vector<Pick> about = model_->row(index.row()).about;
+  show_histogram(about);
+  emit chosen(about);
 }
 
 }  // namespace pipesim::gui

@@ -7,17 +7,21 @@
 #include <QAbstractTableModel>
 #include <QLabel>
 #include <QTableView>
+#include <array>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "gui/tables/histogram.h"
 #include "gui/tables/tables.h"
 #include "gui/window/session.h"
 
+class QHBoxLayout;
+
 namespace pipesim::gui {
 
-// The columns that are called so, in that order.
-Table columns_of(const Table& table, const std::vector<std::string>& names);
+class HistogramView;
 
 class TableModel : public QAbstractTableModel {
   Q_OBJECT
@@ -32,6 +36,10 @@ class TableModel : public QAbstractTableModel {
     return table_.rows[order_[static_cast<std::size_t>(shown)]];
   }
   const Table& unsorted() const { return table_; }
+  // Rows of a kind have a swatch of its colour.
+  void set_colours(const std::array<Rgb, shade_count>& of_kinds) { colours_ = of_kinds; }
+  // Every so many columns those of a block begin, with its labels; 0: there are no blocks.
+  void set_block(int columns) { block_ = columns; }
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -41,8 +49,11 @@ class TableModel : public QAbstractTableModel {
 
  private:
   void arrange();
+  int swatch_column() const;
 
   Table table_;
+  std::array<Rgb, shade_count> colours_{};
+  int block_ = 0;
   std::vector<std::size_t> order_;
   int sorted_by_ = -1;
   Qt::SortOrder direction_ = Qt::AscendingOrder;
@@ -53,7 +64,7 @@ class TableModel : public QAbstractTableModel {
 class TablePanel : public QWidget {
   Q_OBJECT
  public:
-  enum class DependsOn : std::uint8_t { document, view };
+  enum class DependsOn : std::uint8_t { document, picked, area };
   using Make = std::function<Table(const Session&)>;
 
   TablePanel(Session& session, Make make, DependsOn depends_on, QWidget* parent);
@@ -64,9 +75,19 @@ class TablePanel : public QWidget {
   void fit_height() { fits_ = true; }
   // Long texts take several lines.
   void wrap_texts();
+  // Only columns of these names are to be seen; files have all.
+  void show_columns(std::vector<std::string> names) { shown_ = std::move(names); }
+  // Rows stand in blocks beside each other where there is room; the first column labels them.
+  void fold();
+  // With a histogram beside it: of what rows that are chosen are about, of all where none is.
+  using MakeHistogram = std::function<Histogram(const Session&, const std::vector<Pick>& chosen)>;
+  void add_histogram(MakeHistogram make);
 
   QTableView& view() { return *view_; }
   const TableModel& model() const { return *model_; }
+  HistogramView* histogram() { return histogram_; }
+  // What it shows, whole, in the order of its rows.
+  Table table() const;
   // Makes it now if it is out of date.
   void refresh();
 
@@ -75,10 +96,15 @@ class TablePanel : public QWidget {
 
  protected:
   void showEvent(QShowEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   void outdate();
+  void put(Table table);
+  std::size_t blocks_of(const Table& table) const;
+  void refold();
   void fit_rows();
+  void show_histogram(const std::vector<Pick>& chosen);
   void choose(const QModelIndex& index);
 
   Session& session_;
@@ -86,11 +112,17 @@ class TablePanel : public QWidget {
   TableModel* model_;
   QTableView* view_;
   QLabel* note_;
+  QHBoxLayout* beside_ = nullptr;
   bool outdated_ = true;
   std::string barred_;
   QAbstractItemDelegate* bars_ = nullptr;
+  std::vector<std::string> shown_;
+  MakeHistogram make_histogram_;
+  HistogramView* histogram_ = nullptr;
   bool fits_ = false;
   bool wraps_ = false;
+  bool folds_ = false;
+  Table whole_;  // of one that folds
 };
 
 }  // namespace pipesim::gui

@@ -24,7 +24,7 @@ namespace {
 struct CompareFlags {
   std::vector<std::string> files;
   ProfileFlags profile;
-  Flag operations, html;
+  Flag operations, html, figure;
   bool json = false;
 };
 
@@ -35,6 +35,7 @@ std::vector<NamedFile> named_files(const CompareFlags& flags) {
   }
   files.push_back({"--operations", flags.operations, true});
   files.push_back({"--html", flags.html, true});
+  files.push_back({"--figure", flags.figure, true});
   return files;
 }
 
@@ -71,6 +72,7 @@ void run(const CompareFlags& flags, const CommandLine& command) {
   std::optional<OutputFile> html;
   if (flags.html) html.emplace(*flags.html);
   if (flags.operations) operations.emplace(*flags.operations, flags.operations->ends_with(".gz"));
+  FigureFile figure(flags.figure);
   std::optional<Progress> progress(std::in_place);
   progress->show("reading " + flags.files.front());
   ReadOptions options;
@@ -93,11 +95,13 @@ void run(const CompareFlags& flags, const CommandLine& command) {
   if (html) html->write(comparison_html(predicted, measured, comparison));
   if (operations) operations->commit();
   if (html) html->commit();
+  if (figure.is_wanted()) figure.write({timelines_of(comparison)});
   progress.reset();
   print(flags.json ? comparison_json(predicted, measured, comparison)
                    : comparison_report(predicted, measured, comparison, standard_output()));
   if (html && !flags.json)
     print(fmt::format("Page: {} (open it in a browser)\n", printable(html->path())));
+  if (!flags.json) print(figure.told());
 }
 
 }  // namespace
@@ -111,6 +115,7 @@ void set_up_compare(CommandLine& command) {
       "Output",
       {{"--operations", &flags->operations, "FILE.csv", "writes times and lateness of each action"},
        {"--html", &flags->html, "FILE.html", "writes all of it as a page for a browser"},
+       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws both timelines, for a paper"},
        {"--json", &flags->json, "prints the result as one JSON object"}});
   command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(

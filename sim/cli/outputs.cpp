@@ -27,4 +27,19 @@ bool is_one_input_run(const std::vector<std::string>& traces, const CommandLine&
   throw input_error(other + ": a run of an input pipeline has no use for it");
 }
 
+FigureFile::FigureFile(const Flag& path) {
+  if (!path) return;
+  form_ = figure_form(*path, "--figure");
+  file_.emplace(*path);
+}
+
+void FigureFile::write(const std::vector<TimelineGroup>& groups) {
+  file_->write(draw_figure(groups, form_));
+  file_->commit();
+}
+
+std::string FigureFile::told() const {
+  return file_ ? fmt::format("Figure: {}\n", printable(file_->path())) : "";
+}
+
 }  // namespace pipesim::cli

@@ -8,6 +8,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/explanation_report.h"
 #include "sim/cli/input_pipeline.h"
+#include "sim/cli/notes_report.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/plan.h"
 #include "sim/cli/report.h"
@@ -34,7 +35,7 @@ struct PredictFlags {
   SpreadFlags spread;
   SaveFlags save;
   InputPipelineFlags input;
-  Flag iterations, accumulate, memory_cap, trace, export_file, layout_picture;
+  Flag iterations, accumulate, memory_cap, trace, export_file, figure, layout_picture;
   bool explain = false;
   bool json = false;
   bool quiet = false;
@@ -68,6 +69,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
                  {"--cluster", file_of(flags.costs.model.cluster)},
                  {"--trace", flags.trace, true},
                  {"--export", flags.export_file, true},
+                 {"--figure", flags.figure, true},
                  {"--layout-picture", flags.layout_picture, true}});
   const ModelFlags& model_flags = flags.costs.model;
   if (!schedule && model_flags.model && model_flags.cluster) {
@@ -103,6 +105,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   // Opened first: an output that can't be written fails before the work.
   std::optional<OutputFile> trace;
   std::optional<OutputFile> exported;
+  FigureFile figure(flags.figure);
   LayoutOutput layout(flags.layout_picture, flags.json);
   if (flags.trace) trace.emplace(*flags.trace, flags.trace->ends_with(".gz"));
   if (flags.export_file) {
@@ -136,6 +139,11 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   if (trace) trace->commit();
   if (exported) exported->commit();
 
+  if (figure.is_wanted()) {
+    progress->show("drawing");
+    figure.write({{"", {timeline_of(prepared, prediction)}, ""}});
+  }
+
   progress.reset();
   if (flags.quiet && !flags.json) return;
   std::optional<Explanation> explanation;
@@ -144,12 +152,16 @@ void run(const PredictFlags& flags, const CommandLine& program) {
     explanation = explain(*model, source.shape_of(choice.schedule), choice.schedule.microbatches,
                           costs, plain.metrics, plain.memory, prepared.plain_spans());
   }
+  std::optional<ScheduleRequest> generated;
+  if (choice.family != nullptr) generated = parse_request(schedule_flags);
+  const std::vector<Note> notes = find_notes(prepared, prediction, generated);
   if (flags.json) {
-    print(result_json(choice.schedule, prediction, cap, model, explanation, spread, saves));
+    print(result_json(choice.schedule, prediction, cap, model, explanation, spread, saves, notes));
     return;
   }
   const Terminal terminal = standard_output();
   print(report(prepared, prediction, saves, schedule_flags, program.arguments(), terminal));
+  print(notes_report(notes, terminal.width));
   if (spread) {
     print("\n" + spread_report(*spread, *asked, prediction.metrics.makespan_ns, terminal.width));
   }
@@ -159,7 +171,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   }
   if (trace)
     print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", printable(trace->path())));
-  print(layout.told());
+  print(figure.told() + layout.told());
   if (exported) print(fmt::format("Schedule: {}\n", printable(exported->path())));
 }
 
@@ -181,6 +193,7 @@ void set_up_predict(CommandLine& program) {
         "says what fits; default of a model: a device's"},
        {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
        {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"},
+       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline, for a paper"},
        FlagHelp("--layout-picture", &flags->layout_picture, "[FILE.svg]",
                 "draws layers, ranks, messages; printed or as SVG")
            .or_alone(LayoutOutput::printed),

@@ -40,39 +40,6 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
 }
 
-std::string picture(const ScheduleChoice& choice, const Costs& costs, const Prediction& prediction,
-                    const Terminal& terminal) {
-  const Schedule& schedule = choice.schedule;
-  const std::vector<std::int64_t>& ends_ns = prediction.metrics.iteration_ends_ns;
-  std::vector<std::size_t> lengths = schedule.actions.lengths();
-  for (std::size_t& length : lengths) length *= ends_ns.size();
-  Picture drawing(Picture::frame_of(schedule.placement.chunk_of_stage(), lengths, ends_ns.back()),
-                  terminal);
-  SimulationOptions options;
-  options.sink = [&](const Span& span) { drawing.add(span); };
-  options.transfers = prediction.transfers;
-  options.iterations = static_cast<int>(ends_ns.size());
-  options.accumulation = prediction.accumulation;
-  options.saves = prediction.saves;
-  simulate(schedule, costs, options);
-  return drawing.draw();
-}
-
-// Small enough to be simulated again and again for advice. A transfer's start or
-// end costs as much as there are edges that have a link in common.
-bool is_small(const ScheduleChoice& choice, const Costs& costs,
-              std::int64_t most_slots = 50'000) {  // (stage, microbatch) pairs
-  std::vector<std::int64_t> edges_of_link(costs.shared_links.size(), 0);
-  std::int64_t sharing = 1;
-  for (const auto& [ranks, link] : costs.edges) {
-    for (const int shared : link.through) {
-      sharing = std::max(sharing, ++edges_of_link[static_cast<std::size_t>(shared)]);
-    }
-  }
-  return std::int64_t{choice.schedule.stages()} * choice.schedule.microbatches <=
-         most_slots / sharing;
-}
-
 std::string closed_form_text(const ScheduleChoice& choice, const Prediction& prediction) {
   if (choice.family == nullptr) return "none for a schedule from a file";
   if (!prediction.closed_form) {
@@ -177,12 +144,30 @@ std::string limits_text(const ScheduleChoice& choice, const Costs& costs,
 
 std::string schedule_text(const ScheduleChoice& choice, const Transfers& transfers) {
   const Schedule& schedule = choice.schedule;
-  const int chunks = schedule.placement.virtual_stages();
-  std::string text = fmt::format("{}, {}", title_of(choice), plural(schedule.ranks(), "stage"));
-  if (chunks > 1) text += fmt::format(" x {}", plural(chunks, "chunk"));
-  text += fmt::format(", {}", plural(schedule.microbatches, "microbatch"));
+  std::string text = fmt::format("{}, {}, {}", title_of(choice), shape_text(schedule.placement),
+                                 plural(schedule.microbatches, "microbatch"));
   if (transfers.mode != P2p::async) text += fmt::format(", {} transfers", p2p_name(transfers.mode));
   return text;
+}
+
+TimelinePanel timeline_of(const PreparedPrediction& prepared, const Prediction& prediction) {
+  const Schedule& schedule = prepared.choice.schedule;
+  const std::vector<std::int64_t>& ends_ns = prediction.metrics.iteration_ends_ns;
+  TimelinePanel panel;
+  panel.chunk_of_stage = schedule.placement.chunk_of_stage();
+  panel.actions_of_rank = schedule.actions.lengths();
+  for (std::size_t& length : panel.actions_of_rank) length *= ends_ns.size();
+  panel.makespan_ns = ends_ns.back();
+  panel.replay = [&prepared, &prediction](const SpanSink& sink) {
+    SimulationOptions options;
+    options.sink = sink;
+    options.transfers = prediction.transfers;
+    options.iterations = static_cast<int>(prediction.metrics.iteration_ends_ns.size());
+    options.accumulation = prediction.accumulation;
+    options.saves = prediction.saves;
+    simulate(prepared.choice.schedule, prepared.costs, options);
+  };
+  return panel;
 }
 
 std::string report(const PreparedPrediction& prepared, const Prediction& prediction,
@@ -197,7 +182,7 @@ std::string report(const PreparedPrediction& prepared, const Prediction& predict
   if (saves) sentences += save_line(*saves);
   sentences += cost_of_waiting(choice, costs, plain);
   return verdict(choice, prediction, model, terminal) + "\n" +
-         picture(choice, costs, prediction, terminal) + "\n" + rank_table(prediction.metrics) +
+         draw(timeline_of(prepared, prediction), terminal) + "\n" + rank_table(prediction.metrics) +
          "\n" + memory_table(prediction.memory, terminal.width) + wrap(sentences, terminal.width) +
          "\n" +
          limits_text(choice, costs, plain, flags, source, memory_cap, arguments, terminal.width);

@@ -10,11 +10,15 @@
 #include "sim/engine/save_effect.h"
 #include "sim/request/request.h"
 #include "traces/print/terminal.h"
+#include "traces/print/timeline_panel.h"
 
 namespace pipesim::cli {
 
 // "1F1B, 4 stages, 8 microbatches".
 std::string schedule_text(const ScheduleChoice& choice, const Transfers& transfers);
+
+// It replays from both.
+TimelinePanel timeline_of(const PreparedPrediction& prepared, const Prediction& prediction);
 
 // `prediction`: what `prepared` predicts, with `saves`, where there are any. `arguments`: the
 // command line.

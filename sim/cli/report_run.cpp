@@ -23,7 +23,7 @@ namespace {
 struct ReportFlags {
   std::vector<std::string> files;
   ProfileFlags profile;
-  Flag flame;
+  Flag flame, figure;
   bool json = false;
 };
 
@@ -73,9 +73,11 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
   std::vector<NamedFile> files{{"--schedule", flags.profile.schedule}};
   for (const std::string& file : flags.files) files.push_back({"the trace", file});
   files.push_back({"--flame", flags.flame, true});
+  files.push_back({"--figure", flags.figure, true});
   check_outputs(files);
   std::optional<FlameFile> flame;
   if (flags.flame) flame.emplace(*flags.flame);
+  FigureFile figure(flags.figure);
   std::optional<Progress> progress(std::in_place);
   progress->show("reading " + flags.files.front());
   ReadOptions options;
@@ -99,6 +101,14 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
     }
     flame->write(std::move(collector), run ? run->name : events.front().name);
   }
+  if (figure.is_wanted()) {
+    if (!run) {
+      throw input_error(
+          "--figure: no pipeline is known in these files, so there is no timeline of ranks; "
+          "--schedule may say what runs, or pipeview shows them");
+    }
+    figure.write({{"", {timeline_of(*run)}, ""}});
+  }
   progress.reset();
   const Terminal terminal = standard_output();
   Warnings warnings;
@@ -115,6 +125,7 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
     }
     print(event_report(traces, terminal));
   }
+  print(figure.told());
   const std::string text = warnings.text();
   if (!text.empty()) print("\n" + text);
 }
@@ -126,9 +137,11 @@ void set_up_report(CommandLine& command) {
   command.add_flags("", {{"traces", &flags->files, "FILE", "of one run, of each rank one or all"}});
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags(
-      "Output", {{"--flame", &flags->flame, "FILE.folded|FILE.json",
-                  "writes time by stacks, as flame graphs show it"},
-                 {"--json", &flags->json, "prints a run of an input pipeline as one JSON object"}});
+      "Output",
+      {{"--flame", &flags->flame, "FILE.folded|FILE.json",
+        "writes time by stacks, as flame graphs show it"},
+       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline, for a paper"},
+       {"--json", &flags->json, "prints a run of an input pipeline as one JSON object"}});
   command.set_work([flags, &command] { report_run(*flags, command); });
   command.set_footer(
       "Traces are of pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"

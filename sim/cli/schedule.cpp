@@ -102,9 +102,8 @@ void check_schedule(const ScheduleVerbFlags& flags) {
 
   Json verdicts = Json::object();
   std::string text = fmt::format(
-      "{}: {}, {}, {}, {}{}\n", printable(schedule.name), plural(schedule.ranks(), "rank"),
-      plural(schedule.stages(), "stage"), plural(schedule.microbatches, "microbatch"),
-      plural(schedule.actions.size(), "action"),
+      "{}: {}, {}, {}{}\n", printable(schedule.name), shape_text(schedule.placement),
+      plural(schedule.microbatches, "microbatch"), plural(schedule.actions.size(), "action"),
       schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them");
   std::string stuck;
   for (const SendMode mode : modes) {

@@ -180,32 +180,10 @@ void print_pictures(const std::vector<TimelineGroup>& groups, const Terminal& te
   for (const TimelineGroup& group : groups) print("\n" + small_multiples(group, terminal));
 }
 
-// An SVG of more would be of no use to anybody.
-void check_drawable(const std::vector<TimelineGroup>& groups) {
-  constexpr std::size_t most = 500'000;
-  std::size_t actions = 0;
-  for (const TimelineGroup& group : groups) {
-    for (const TimelinePanel& panel : group.panels) {
-      for (const std::size_t own : panel.actions_of_rank) actions += own;
-    }
-  }
-  if (actions <= most) return;
-  throw input_error(
-      fmt::format("--figure: {} actions are more than the {} that are drawn; use fewer "
-                  "microbatches, or --picture",
-                  format_count(static_cast<std::int64_t>(actions)),
-                  format_count(static_cast<std::int64_t>(most))));
-}
-
 void compare_schedules(const SchedulesFlags& flags) {
   if (flags.picture && flags.json) {
     throw input_error(
         "--picture and --json both print; give the picture a file: --figure FILE.svg");
-  }
-  if (flags.figure && !flags.figure->ends_with(".svg")) {
-    throw input_error(
-        fmt::format("--figure {}: a figure is written as SVG; give a name that ends in .svg",
-                    quote(*flags.figure)));
   }
   std::vector<NamedFile> files{{"--costs", flags.costs.costs},
                                {"--model", file_of(flags.costs.model.model)},
@@ -231,9 +209,7 @@ void compare_schedules(const SchedulesFlags& flags) {
   Trial trial = trial_with(source, given_placement(source, measured, all.ranks, name));
   trial.spread = spread_question(flags.spread, source,
                                  std::int64_t{2} * all.ranks * asked.most_microbatches());
-  // Opened first: a figure that can't be written fails before the work.
-  std::optional<OutputFile> figure;
-  if (flags.figure) figure.emplace(*flags.figure);
+  FigureFile figure(flags.figure);
 
   std::optional<Progress> progress(std::in_place);
   trial.progress = [&](const std::string& what) { progress->show(what); };
@@ -244,12 +220,10 @@ void compare_schedules(const SchedulesFlags& flags) {
   if (std::ranges::none_of(tried, works)) throw input_error(tried.front().left_out);
   all.rows = compared_rows(std::move(tried), trial, all.memory_cap_bytes);
   std::vector<TimelineGroup> timelines;
-  if (figure || flags.picture) timelines = timelines_of(all, trial);
-  if (figure) {
-    check_drawable(timelines);
+  if (figure.is_wanted() || flags.picture) timelines = timelines_of(all, trial);
+  if (figure.is_wanted()) {
     progress->show("drawing");
-    figure->write(timelines_svg(timelines));
-    figure->commit();
+    figure.write(timelines);
   }
   progress.reset();
   if (flags.json) {
@@ -259,7 +233,7 @@ void compare_schedules(const SchedulesFlags& flags) {
   const Terminal terminal = standard_output();
   print(schedules_table(all, terminal));
   if (flags.picture) print_pictures(timelines, terminal);
-  if (figure) print(fmt::format("\nFigure: {}\n", printable(figure->path())));
+  if (figure.is_wanted()) print("\n" + figure.told());
 }
 
 void run(const CommandLine& command, const SchedulesFlags& flags) {
@@ -286,7 +260,7 @@ void set_up_schedules(CommandLine& command) {
   add_spread_flags(command, flags->spread);
   command.add_flags("Output",
                     {{"--picture", &flags->picture, "draws all of them on one axis of time"},
-                     {"--figure", &flags->figure, "FILE.svg", "the same as an SVG"},
+                     {"--figure", &flags->figure, "FILE.svg|FILE.png", "the same, for a paper"},
                      {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
       "--microbatches and --virtual-stages may be lists, as 8,16,32: each is tried\n"

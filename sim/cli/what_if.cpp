@@ -38,10 +38,14 @@ struct WhatIfRow {
   RecordedBasis::Answer answer = {};
 };
 
-// "B of stage 2 x 0.8"
+// "2B x 0.8": each B of stage 2
 std::string words_of(const TimeChange& change) {
   std::string what = change.kind ? std::string(kind_name(*change.kind)) : "compute";
-  if (change.stage) what += fmt::format(" of stage {}", *change.stage);
+  if (change.stage && change.kind) {
+    what = fmt::format("{}{}", *change.stage, what);
+  } else if (change.stage) {
+    what += fmt::format(" of stage {}", *change.stage);
+  }
   if (change.rank) what += fmt::format(" of rank {}", *change.rank);
   return what + fmt::format(" x {:g}", change.factor);
 }

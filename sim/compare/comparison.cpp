@@ -18,11 +18,11 @@ namespace {
 std::string holdings(const RecordedRun& run, const RecordedIteration& iteration) {
   const std::size_t spans = iteration.end - iteration.begin;
   if (spans == 0) return fmt::format("{} holds no action", run.name);
-  return fmt::format("{} holds {} an iteration, of {} and {}, the first {}", run.name,
-                     plural(static_cast<std::int64_t>(spans), "action"),
-                     plural(static_cast<std::int64_t>(run.about.rank_of_stage.size()), "stage"),
-                     plural(run.microbatches, "microbatch"),
-                     to_text(run.spans[iteration.begin].action));
+  return fmt::format(
+      "{} holds {} an iteration, of {} and {}, the first {}", run.name,
+      plural(static_cast<std::int64_t>(spans), "action"),
+      plural(static_cast<std::int64_t>(run.about.rank_of_stage.size()), "virtual stage"),
+      plural(run.microbatches, "microbatch"), to_text(run.spans[iteration.begin].action));
 }
 
 // Busy time, bubbles and chunks of each rank.
@@ -59,29 +59,6 @@ double global_bubble(const std::vector<RankMetrics>& ranks, std::int64_t makespa
   double busy = 0;
   for (const RankMetrics& rank : ranks) busy += static_cast<double>(rank.busy_ns);
   return 1 - busy / (static_cast<double>(ranks.size()) * static_cast<double>(makespan_ns));
-}
-
-// The fullest sample of each rank, and what the rank had started last by then.
-std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
-  std::vector<MemoryPeak> peaks(static_cast<std::size_t>(run.ranks));
-  std::vector<std::int64_t> largest(peaks.size(), 0);
-  for (const MemorySample& sample : run.samples) {
-    const auto rank = static_cast<std::size_t>(sample.rank);
-    const std::int64_t total = sample.states.total() + sample.working.total();
-    if (total <= largest[rank]) continue;
-    largest[rank] = total;
-    peaks[rank] = {sample.working, total, sample.time_ns, {}};
-  }
-  if (std::ranges::all_of(largest, [](std::int64_t bytes) { return bytes == 0; })) return {};
-  std::vector<std::int64_t> latest(peaks.size(), std::numeric_limits<std::int64_t>::min());
-  for (const Span& span : run.spans) {
-    const auto rank = static_cast<std::size_t>(span.rank);
-    if (is_transfer(span.action.kind) || span.start_ns > peaks[rank].time_ns) continue;
-    if (span.start_ns < latest[rank]) continue;
-    latest[rank] = span.start_ns;
-    peaks[rank].action = make_action(span.action.stage, span.action.kind, span.action.microbatch);
-  }
-  return peaks;
 }
 
 ChainTimes chain_times(const Operations& operations, const Played& played, const Values& values) {
@@ -286,6 +263,28 @@ std::string_view side_noun(const Comparison& comparison, Side side) {
     case Source::measured: return "measurement";
     default: return "profile";
   }
+}
+
+std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
+  std::vector<MemoryPeak> peaks(static_cast<std::size_t>(run.ranks));
+  std::vector<std::int64_t> largest(peaks.size(), 0);
+  for (const MemorySample& sample : run.samples) {
+    const auto rank = static_cast<std::size_t>(sample.rank);
+    const std::int64_t total = sample.states.total() + sample.working.total();
+    if (total <= largest[rank]) continue;
+    largest[rank] = total;
+    peaks[rank] = {sample.working, total, sample.time_ns, {}};
+  }
+  if (std::ranges::all_of(largest, [](std::int64_t bytes) { return bytes == 0; })) return {};
+  std::vector<std::int64_t> latest(peaks.size(), std::numeric_limits<std::int64_t>::min());
+  for (const Span& span : run.spans) {
+    const auto rank = static_cast<std::size_t>(span.rank);
+    if (is_transfer(span.action.kind) || span.start_ns > peaks[rank].time_ns) continue;
+    if (span.start_ns < latest[rank]) continue;
+    latest[rank] = span.start_ns;
+    peaks[rank].action = make_action(span.action.stage, span.action.kind, span.action.microbatch);
+  }
+  return peaks;
 }
 
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {

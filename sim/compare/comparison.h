@@ -108,8 +108,7 @@ struct SideResult {
   WireTimes wire;
   Played played;
   ChainTimes critical_path;
-  std::vector<MemoryPeak>
-      peaks;  // of each rank, over all iterations; empty where bytes are unknown
+  std::vector<MemoryPeak> peaks;  // see memory_peaks()
 };
 
 struct Comparison {
@@ -140,6 +139,10 @@ struct Comparison {
 std::string_view side_name(const Comparison& comparison, Side side);
 // And in a sentence: "prediction", "measurement", "profile", "first run", "second run".
 std::string_view side_noun(const Comparison& comparison, Side side);
+
+// The fullest sample of each rank over all iterations, and what the rank had started last by then;
+// empty where bytes are unknown.
+std::vector<MemoryPeak> memory_peaks(const RecordedRun& run);
 
 // Throws where the two have no action in common, with what each holds.
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured);

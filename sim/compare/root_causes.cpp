@@ -249,8 +249,8 @@ class Ranking {
                            own.rank, own.to_rank, after(measured_side, own),
                            after(predicted_side, own));
       case Term::exchange:
-        return fmt::format("rank {} waits {} for {} of stage {} instead of {}{}", own.rank, took,
-                           kind_name(own.kind), own.stage, planned, overlap_lost(own));
+        return fmt::format("rank {} waits {} for {} instead of {}{}", own.rank, took, name_of(own),
+                           planned, overlap_lost(own));
       case Term::launch: {
         if (own.microbatch) {
           const Action& late = operations_.actions[own.parts.front().operation];
@@ -280,14 +280,14 @@ class Ranking {
 
   static std::string name_of(const Difference& own) {
     if (own.backward_stage >= 0) {
-      return fmt::format("F of stage {} in one cell with a backward of stage {}", own.stage,
+      return fmt::format("{}F in one cell with a backward of stage {}", own.stage,
                          own.backward_stage);
     }
     if (own.stage >= 0 && own.microbatch) {
       return to_text(make_action(own.stage, own.kind, *own.microbatch));
     }
     if (own.to_rank >= 0 && own.stage < 0) return "what goes";
-    return fmt::format("{} of stage {}", kind_name(own.kind), own.stage);
+    return fmt::format("{}{}", own.stage, kind_name(own.kind));  // of all microbatches
   }
 
   // "3 us after", or before.

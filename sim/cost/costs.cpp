@@ -112,7 +112,7 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   if (own_entries != placement.stages() && own_entries != placement.stages() * placement.copies()) {
     throw input_error(fmt::format(
         "{}: costs for {} but the schedule has {} ({} a rank); give one entry a virtual stage",
-        where, plural(static_cast<std::int64_t>(stages.size()), "stage"),
+        where, plural(static_cast<std::int64_t>(stages.size()), "virtual stage"),
         plural(placement.stages(), "virtual stage"), placement.chunks()));
   }
   const auto check_ranks = [&](const std::vector<std::int64_t>& values, std::string_view key) {

@@ -222,9 +222,9 @@ class BottleneckSearch {
 std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem,
                                                     Effort effort) {
   if (problem.layers() < problem.placement.stages()) {
-    throw input_error(fmt::format("partition: {} cannot fill {}; give each stage one layer or more",
+    throw input_error(fmt::format("partition: {} cannot fill {}; give each one layer or more",
                                   plural(problem.layers(), "layer"),
-                                  plural(problem.placement.stages(), "stage")));
+                                  plural(problem.placement.stages(), "virtual stage")));
   }
   const CutCosts costs(problem);
   return BottleneckSearch(costs, effort).run();

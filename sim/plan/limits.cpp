@@ -44,22 +44,8 @@ class LimitFinder {
     return taken_by(schedule_, costs, options);
   }
 
-  // All stages take the mean of all, rounded up.
   void add_partition() {
-    Costs even = question_.costs;
-    const auto count = static_cast<std::int64_t>(even.stages.size());
-    for (const auto field : {&StageCosts::forward_ns, &StageCosts::backward_input_ns,
-                             &StageCosts::backward_weight_ns}) {
-      std::int64_t mean = 0;
-      std::int64_t rest = 0;  // so that no sum leaves 64 bits
-      for (const StageCosts& stage : even.stages) {
-        mean += stage.*field / count;
-        rest += stage.*field % count;
-      }
-      mean += (rest + count - 1) / count;
-      for (StageCosts& stage : even.stages) stage.*field = mean;
-    }
-    for (StageCosts& stage : even.stages) stage.overlap_ns.reset();
+    const Costs even = with_even_stages(question_.costs);
     const auto all_of = [](const StageCosts& stage) {
       return stage.forward_ns + stage.backward_ns();
     };
@@ -149,6 +135,35 @@ class LimitFinder {
 };
 
 }  // namespace
+
+bool is_small(const ScheduleChoice& choice, const Costs& costs, std::int64_t most_slots) {
+  std::vector<std::int64_t> edges_of_link(costs.shared_links.size(), 0);
+  std::int64_t sharing = 1;
+  for (const auto& [ranks, link] : costs.edges) {
+    for (const int shared : link.through) {
+      sharing = std::max(sharing, ++edges_of_link[static_cast<std::size_t>(shared)]);
+    }
+  }
+  return std::int64_t{choice.schedule.stages()} * choice.schedule.microbatches <=
+         most_slots / sharing;
+}
+
+Costs with_even_stages(Costs costs) {
+  const auto count = static_cast<std::int64_t>(costs.stages.size());
+  for (const auto field :
+       {&StageCosts::forward_ns, &StageCosts::backward_input_ns, &StageCosts::backward_weight_ns}) {
+    std::int64_t mean = 0;
+    std::int64_t rest = 0;  // so that no sum leaves 64 bits
+    for (const StageCosts& stage : costs.stages) {
+      mean += stage.*field / count;
+      rest += stage.*field % count;
+    }
+    mean += (rest + count - 1) / count;
+    for (StageCosts& stage : costs.stages) stage.*field = mean;
+  }
+  for (StageCosts& stage : costs.stages) stage.overlap_ns.reset();
+  return costs;
+}
 
 std::vector<Limit> find_limits(const LimitsQuestion& question) {
   return LimitFinder(question).find();

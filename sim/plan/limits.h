@@ -48,6 +48,17 @@ struct LimitsQuestion {
   int iterations = 1;  // that follow each other: of several, what the last one adds counts
 };
 
+// How many pairs of a stage and a microbatch a schedule may have to be simulated again and again.
+inline constexpr std::int64_t most_slots_for_advice = 50'000;
+
+// Whether it is small enough for that. A transfer's start or end costs as much as there are edges
+// that have a link in common.
+bool is_small(const ScheduleChoice& choice, const Costs& costs,
+              std::int64_t most_slots = most_slots_for_advice);
+
+// The same where each stage takes the mean of all, rounded up.
+Costs with_even_stages(Costs costs);
+
 // Those that gain anything, largest gain first. A schedule that is not a family's has no
 // `filling` and no `schedule`.
 std::vector<Limit> find_limits(const LimitsQuestion& question);

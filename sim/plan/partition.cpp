@@ -342,7 +342,7 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
   const auto layers = static_cast<std::int64_t>(problem.layers.size());
   const int stages = problem.schedule.stages();
   const std::string what =
-      fmt::format("{} in {}", plural(layers, "layer"), plural(stages, "stage"));
+      fmt::format("{} in {}", plural(layers, "layer"), plural(stages, "virtual stage"));
   constexpr std::int64_t most_places = std::int64_t{1} << 25;  // of cuts
   if (layers * stages > most_places) {
     throw input_error(

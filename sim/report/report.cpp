@@ -7,7 +7,7 @@
 
 #include "sim/report/words.h"
 #include "traces/base/text.h"
-#include "traces/print/picture.h"
+#include "traces/print/small_multiples.h"
 #include "traces/print/tables.h"
 
 namespace pipesim {
@@ -18,12 +18,11 @@ constexpr std::size_t most_kinds_shown = 24;
 
 // ---- Pictures: both runs on one time axis
 
-std::string picture(const Comparison& comparison, Side side, std::int64_t longest_ns,
-                    const Terminal& terminal) {
+TimelinePanel panel_of(const Comparison& comparison, Side side) {
   const Operations& operations = comparison.operations;
-  std::vector<int> chunk_of_stage;
-  std::vector<std::size_t> lengths;
-  std::vector<std::int64_t> starts;
+  TimelinePanel panel;
+  panel.title = side_name(comparison, side);
+  panel.makespan_ns = comparison.sides[side].played.makespan_ns;
   for (const auto& list : operations.lists[side]) {
     std::vector<std::int32_t> stages;
     for (const OperationId id : list) stages.push_back(operations.actions[id].stage);
@@ -31,44 +30,24 @@ std::string picture(const Comparison& comparison, Side side, std::int64_t longes
     stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
     for (std::size_t chunk = 0; chunk < stages.size(); ++chunk) {
       const auto stage = static_cast<std::size_t>(stages[chunk]);
-      if (chunk_of_stage.size() <= stage) chunk_of_stage.resize(stage + 1);
-      chunk_of_stage[stage] = static_cast<int>(chunk);
+      if (panel.chunk_of_stage.size() <= stage) panel.chunk_of_stage.resize(stage + 1);
+      panel.chunk_of_stage[stage] = static_cast<int>(chunk);
     }
-    lengths.push_back(list.size());
+    panel.actions_of_rank.push_back(list.size());
   }
-  Picture drawing(Picture::frame_of(chunk_of_stage, lengths, longest_ns), terminal);
-  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
-    for (const OperationId id : operations.lists[side][rank]) {
-      const Occurrence& own = operations.sides[side][id];
-      Span span{operations.actions[id], own.rank};
-      // Of a cell the backward is all of it.
-      if (operations.opens_cell[id]) continue;
-      span.start_ns = own.start_ns;
-      span.end_ns = own.end_ns;
-      drawing.add(span);
-    }
-  }
-  return drawing.draw();
-}
-
-std::string pictures(const Comparison& comparison, const Terminal& terminal) {
-  const std::int64_t longest = std::max(comparison.sides[predicted_side].played.makespan_ns,
-                                        comparison.sides[measured_side].played.makespan_ns);
-  std::string out;
-  for (const Side side : both_sides) {
-    std::string drawn = picture(comparison, side, longest, terminal);
-    // One legend is enough for both, under the second.
-    if (side == predicted_side) {
-      while (!drawn.empty()) {
-        const std::size_t line = drawn.rfind('\n', drawn.size() - 2) + 1;
-        if (drawn.compare(line, 3, "   ") != 0 || line == 0) break;
-        drawn.erase(line);
+  panel.replay = [&operations, side](const SpanSink& sink) {
+    for (const auto& list : operations.lists[side]) {
+      for (const OperationId id : list) {
+        const Occurrence& own = operations.sides[side][id];
+        Span span{operations.actions[id], own.rank};
+        span.action.joined = operations.opens_cell[id];
+        span.start_ns = own.start_ns;
+        span.end_ns = own.end_ns;
+        sink(span);
       }
     }
-    out += bold(std::string(side_name(comparison, side)), terminal.colour) + "\n" + drawn;
-    if (side == predicted_side) out += "\n";
-  }
-  return out;
+  };
+  return panel;
 }
 
 // ---- Where the gap comes from
@@ -277,10 +256,14 @@ std::string sentences(const RecordedRun& predicted, const RecordedRun& measured,
 
 }  // namespace
 
+TimelineGroup timelines_of(const Comparison& comparison) {
+  return {"", {panel_of(comparison, predicted_side), panel_of(comparison, measured_side)}, ""};
+}
+
 std::string comparison_report(const RecordedRun& predicted, const RecordedRun& measured,
                               const Comparison& comparison, const Terminal& terminal) {
   std::string out = bold(wrap(verdict_of(comparison), terminal.width), terminal.colour) + "\n\n";
-  out += pictures(comparison, terminal) + "\n";
+  out += small_multiples(timelines_of(comparison), terminal) + "\n";
   out += gap_table(comparison) + "\n";
   out += cause_list(comparison, terminal.width) + "\n";
   out += kind_table(comparison) + "\n";

@@ -6,8 +6,12 @@
 
 #include "sim/compare/comparison.h"
 #include "traces/print/terminal.h"
+#include "traces/print/timeline_panel.h"
 
 namespace pipesim {
+
+// Both sides on one axis; it replays from `comparison`.
+TimelineGroup timelines_of(const Comparison& comparison);
 
 std::string comparison_report(const RecordedRun& predicted, const RecordedRun& measured,
                               const Comparison& comparison, const Terminal& terminal);

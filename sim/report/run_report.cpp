@@ -10,21 +10,29 @@
 
 namespace pipesim {
 
-std::string run_report(const RecordedRun& run, const Terminal& terminal) {
-  const std::size_t median = run.median_iteration();
-  const RecordedIteration& iteration = run.iterations[median];
-  const Metrics metrics = run.metrics(median);
-  std::vector<std::size_t> actions(static_cast<std::size_t>(run.ranks));
+TimelinePanel timeline_of(const RecordedRun& run) {
+  const RecordedIteration& iteration = run.iterations[run.median_iteration()];
+  TimelinePanel panel;
+  panel.chunk_of_stage = run.chunk_of_stage;
+  panel.makespan_ns = iteration.makespan_ns;
+  panel.actions_of_rank.resize(static_cast<std::size_t>(run.ranks));
   for (const Span& span : run.spans_of(iteration)) {
-    if (!is_communication(span.action)) ++actions[static_cast<std::size_t>(span.rank)];
+    if (is_communication(span.action)) continue;
+    ++panel.actions_of_rank[static_cast<std::size_t>(span.rank)];
   }
-  Picture picture(Picture::frame_of(run.chunk_of_stage, actions, iteration.makespan_ns), terminal);
-  for (Span span : run.spans_of(iteration)) {
-    span.start_ns -= iteration.start_ns;
-    span.end_ns -= iteration.start_ns;
-    picture.add(span);
-  }
-  return picture.draw() + "\n" + rank_table(metrics) + "\n" +
+  panel.replay = [&run, &iteration](const SpanSink& sink) {
+    for (Span span : run.spans_of(iteration)) {
+      span.start_ns -= iteration.start_ns;
+      span.end_ns -= iteration.start_ns;
+      sink(span);
+    }
+  };
+  return panel;
+}
+
+std::string run_report(const RecordedRun& run, const Terminal& terminal) {
+  const Metrics metrics = run.metrics(run.median_iteration());
+  return draw(timeline_of(run), terminal) + "\n" + rank_table(metrics) + "\n" +
          wrap(bubble_lines(metrics) + critical_path_line(metrics), terminal.width);
 }
 

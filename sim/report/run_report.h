@@ -4,11 +4,15 @@
 #include <string>
 
 #include "traces/print/terminal.h"
+#include "traces/print/timeline_panel.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim {
 
-// Of the iteration with the median makespan: its picture, what each rank did, bubbles, and the
+// The iteration with the median makespan; it replays from `run`, which has a whole one.
+TimelinePanel timeline_of(const RecordedRun& run);
+
+// Of that iteration: its picture, what each rank did, bubbles, and the
 // critical path.
 std::string run_report(const RecordedRun& run, const Terminal& terminal);
 

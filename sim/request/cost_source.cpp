@@ -144,7 +144,7 @@ CostsFile CostSource::by_stage(int stages) const {
     const auto own = static_cast<int>(file()->costs.stages.size());
     if (own == stages) return *file();
     throw input_error(
-        fmt::format("{}: has {}, not {}", request_.name, plural(own, "stage"), stages));
+        fmt::format("{}: has {}, not {}", request_.name, plural(own, "virtual stage"), stages));
   }
   CostsFile made;
   made.name = request_.name;

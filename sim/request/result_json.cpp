@@ -121,7 +121,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
                         const std::optional<CostModel>& model,
                         const std::optional<Explanation>& explanation,
                         const std::optional<MakespanSpread>& spread,
-                        const std::optional<SaveEffect>& saves) {
+                        const std::optional<SaveEffect>& saves, const std::vector<Note>& notes) {
   const Metrics& metrics = prediction.metrics;
   Json json;
   json["format"] = "pipesim-result";
@@ -198,6 +198,13 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
     ranks.push_back(std::move(entry));
   }
   json["ranks"] = std::move(ranks);
+  Json& noted = json["notes"] = Json::array();
+  for (const Note& note : notes) {
+    noted.push_back({{"key", note.key},
+                     {"gain_ns", note.gain_ns},
+                     {"text", note.text},
+                     {"lesson", note.lesson}});
+  }
   if (explanation) json["explanation"] = explanation_json(*explanation, memory_cap.value());
   return json.dump(2) + "\n";
 }

@@ -8,6 +8,7 @@
 #include "sim/engine/prediction.h"
 #include "sim/engine/save_effect.h"
 #include "sim/plan/spread.h"
+#include "sim/request/notes.h"
 #include "traces/base/json.h"
 
 namespace pipesim {
@@ -17,12 +18,13 @@ namespace pipesim {
 
 // The `pipesim-result` object, indented, with a line end. A cap adds `fits`; a
 // model, where costs are one's, what it trains and how fast; a spread, where times vary, what the
-// makespan varies by; saves, what they add.
+// makespan varies by; saves, what they add; notes stand as they are.
 std::string result_json(const Schedule& schedule, const Prediction& prediction,
                         std::optional<std::int64_t> memory_cap,
                         const std::optional<CostModel>& model,
                         const std::optional<Explanation>& explanation,
                         const std::optional<MakespanSpread>& spread = {},
-                        const std::optional<SaveEffect>& saves = {});
+                        const std::optional<SaveEffect>& saves = {},
+                        const std::vector<Note>& notes = {});
 
 }  // namespace pipesim

@@ -202,7 +202,7 @@ RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
     throw input_error(fmt::format(
         "--schedule: {} needs times of {}, and {} tells those of {}; give a run of pipeexec that "
         "trains, whose layers can be dealt out anew",
-        choice.schedule.name, plural(placement.stages(), "stage"), name_, own_.stages()));
+        choice.schedule.name, plural(placement.stages(), "virtual stage"), name_, own_.stages()));
   }
   std::optional<std::vector<int>> layout = question.layout;
   if (!layout && placement == own_.placement) layout = layout_;

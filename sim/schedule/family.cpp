@@ -101,7 +101,7 @@ Shape resolve_shape(const Family& family, const ScheduleRequest& request) {
       shape.placement.chunks() != shape.chunks * shape.placement.copies()) {
     throw input_error(
         fmt::format("--placement: {} needs {} on every rank, as --virtual-stages says", family.name,
-                    plural(shape.chunks, "stage")));
+                    plural(shape.chunks, "chunk")));
   }
   object_to(family, shape);
   return shape;

@@ -24,7 +24,7 @@ Placement::Placement(std::vector<int> rank_of_stage, std::vector<int> rank_of_se
     throw input_error(fmt::format(
         "placement: rank {} is named but {} cannot fill that many ranks; number ranks from 0 "
         "without gaps",
-        highest, plural(stages, "stage")));
+        highest, plural(stages, "virtual stage")));
   }
   stages_of_rank_.resize(static_cast<std::size_t>(highest) + 1);
   chunk_of_stage_.reserve(rank_of_stage_.size());
@@ -119,6 +119,12 @@ bool Placement::is_loop() const {
     if (rank_of(stage) != stage % ranks()) return false;
   }
   return true;
+}
+
+std::string shape_text(const Placement& placement) {
+  const int chunks = placement.virtual_stages();
+  const std::string stages = plural(placement.ranks(), "stage");
+  return chunks > 1 ? stages + " x " + plural(chunks, "chunk") : stages;
 }
 
 }  // namespace pipesim

@@ -82,4 +82,8 @@ class Placement {
   std::vector<std::vector<int>> stages_of_rank_;
 };
 
+// "4 stages", or "4 stages x 2 chunks": a stage is what a rank of the pipeline holds, of as many
+// chunks, which are virtual stages.
+std::string shape_text(const Placement& placement);
+
 }  // namespace pipesim

@@ -38,10 +38,12 @@ void look_at(const Document& document) {
   for (const Alignment alignment : {Alignment::absolute, Alignment::iteration, Alignment::slot}) {
     for (const Show show : {Show::stacked, Show::overlay, Show::difference}) {
       View view;
-      view.options = {
-          .alignment = alignment, .show = show, .colouring = Colouring::kind, .transfers = true};
+      view.options = {.alignment = alignment,
+                      .show = show,
+                      .colouring = Colouring::kind,
+                      .transfers = true,
+                      .critical = true};
       const Scene scene = build_scene(document, view.options);
-      view.critical = true;
       view.range = scene.home;
       draw(document, scene, view);
       view.range = scene.extent;

@@ -500,7 +500,7 @@ TEST(Commands, TogglesToggle) {
   };
   twice(Command::toggle_arrows, [](const View& view) { return view.arrows; });
   twice(Command::toggle_curves, [](const View& view) { return view.curves; });
-  twice(Command::toggle_critical, [](const View& view) { return view.critical; });
+  twice(Command::toggle_critical, [](const View& view) { return view.options.critical; });
   twice(Command::toggle_transfers, [](const View& view) { return view.options.transfers; });
 }
 

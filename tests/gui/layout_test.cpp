@@ -156,7 +156,7 @@ TEST(Golden, Stacked) { expect_golden("stacked", made(2, 3, 2).picture(small).li
 
 TEST(Golden, OneRunInTheDark) {
   Made one = made(3, 2, 1);
-  one.view.critical = true;
+  one.scene.options.critical = true;
   expect_golden("one_run_dark", one.picture(small, Theme::dark).list);
 }
 
@@ -260,7 +260,7 @@ std::vector<Shown> many_views() {
       Made two = made(ranks, 8, 2);
       set_show(two, show);
       if (show == Show::difference) add_lateness(two, ranks % 2 == 0);
-      two.view.critical = true;
+      two.scene.options.critical = true;
       for (Group& group : two.scene.groups) {
         for (CurveLane& lane : group.curves) lane.capacity = std::int64_t{512} << 20;
       }
@@ -432,7 +432,7 @@ TEST(Layout, LegendTellsOfLaterChunksWhereThereAreAny) {
 
 TEST(Layout, LegendNamesNothingThatIsNotThere) {
   Made one = made(2, 4, 1);
-  one.view.critical = true;
+  one.scene.options.critical = true;
   one.scene.groups[1].lanes[0].rows[0].reshade(
       [](const Bar& bar) { return is_bubble(bar.shade) ? bar.shade : shade_of(Kind::W); });
   const auto says = [&](const std::string& text) {

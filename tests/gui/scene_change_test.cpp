@@ -18,7 +18,9 @@ std::vector<SceneOptions> all_options() {
     for (const auto show : {Show::stacked, Show::overlay, Show::difference}) {
       for (const auto colouring : {Colouring::kind, Colouring::microbatch, Colouring::error}) {
         for (const bool transfers : {false, true}) {
-          all.push_back({alignment, show, colouring, transfers});
+          for (const bool critical : {false, true}) {
+            all.push_back({alignment, show, colouring, transfers, critical});
+          }
         }
       }
     }

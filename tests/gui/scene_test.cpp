@@ -12,6 +12,7 @@
 #include "gui/scene/scene_parts.h"
 #include "gui/scene/shading.h"
 #include "gui/tables/tables.h"
+#include "sim/compare/critical_path.h"
 #include "sim/schedule/shard.h"
 #include "tests/events.h"
 #include "tests/files.h"
@@ -412,6 +413,7 @@ TEST(Scene, CriticalPathIsWhereItsOperationsAre) {
   for (const auto alignment : {Alignment::absolute, Alignment::iteration}) {
     SceneOptions options;
     options.alignment = alignment;
+    options.critical = true;
     const Scene scene = build_scene(document, options);
     for (const Side side : both_sides) {
       std::set<Ref> expected;
@@ -432,6 +434,75 @@ TEST(Scene, CriticalPathIsWhereItsOperationsAre) {
       EXPECT_EQ(covered, document.pair->comparison.sides[side].played.makespan_ns);
     }
   }
+}
+
+// By rank.
+std::vector<std::vector<Bar>> critical_bars(const Document& document, int trace,
+                                            Alignment alignment) {
+  SceneOptions options;
+  options.alignment = alignment;
+  options.critical = true;
+  const Scene scene = build_scene(document, options);
+  std::vector<std::vector<Bar>> bars;
+  for (int rank = 0; rank < run_of(document, trace).ranks; ++rank) {
+    bars.push_back(bars_of(lane_of(scene, rank, trace)->critical));
+  }
+  return bars;
+}
+
+TEST(Scene, CriticalPathOfOneRunIsThatOfItsSide) {
+  for (const char* family : {"1f1b", "gpipe", "zb-h1"}) {
+    const Document both = perturbed_document(family);
+    for (const Side side : both_sides) {
+      const Document alone = document_of(RecordedRun(run_of(both, side)));
+      for (const auto alignment : {Alignment::absolute, Alignment::slot}) {
+        EXPECT_EQ(critical_bars(alone, 0, alignment), critical_bars(both, side, alignment))
+            << family << ", side " << side;
+      }
+    }
+  }
+}
+
+// However a run went, it is a chain: its parts make up the time until the last end, but for gaps,
+// each starts when the one before has ended, and what waits for a transfer is on another rank.
+TEST(Scene, CriticalPathOfAnyRunEndsWithIt) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 40; ++i) {
+    const RecordedRun run = random_run_twice(random);
+    const std::vector<PathStep> path = critical_path_of(run);
+    ASSERT_FALSE(path.empty());
+    const RecordedIteration& iteration = compared_iteration(run);
+    std::int64_t last_ns = iteration.start_ns;
+    for (const Span& span : run.spans_of(iteration)) {
+      if (!is_communication(span.action)) last_ns = std::max(last_ns, span.end_ns);
+    }
+    EXPECT_EQ(path.back().end_ns, last_ns);
+    const bool has_cells =
+        std::ranges::any_of(run.spans, [](const Span& span) { return span.action.joined; });
+    for (std::size_t step = 0; step < path.size(); ++step) {
+      const Span& span = run.spans[path[step].span];
+      EXPECT_EQ(path[step].transfers, is_transfer(span.action.kind));
+      // Of a cell the backward is all the work.
+      if (!path[step].transfers && !has_cells) {
+        EXPECT_EQ(path[step].start_ns, span.start_ns);
+        EXPECT_EQ(path[step].end_ns, span.end_ns);
+        EXPECT_EQ(path[step].rank, span.rank);
+      }
+      if (step > 0) {
+        EXPECT_LE(path[step - 1].end_ns, path[step].end_ns);
+      }
+    }
+  }
+}
+
+TEST(Scene, CriticalPathIsThereOnlyWhereItIsAskedFor) {
+  const Document document = document_of(testing::perturbed().predicted);
+  Scene scene = build_scene(document, {});
+  EXPECT_TRUE(lane_of(scene, 0, 0)->critical.empty());
+  SceneOptions options;
+  options.critical = true;
+  change_scene(scene, document, options);
+  EXPECT_FALSE(lane_of(scene, 0, 0)->critical.empty());
 }
 
 TEST(Scene, EventTracesAreTracks) {

@@ -6,7 +6,11 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
 
+#include "gui/scene/shading.h"
+#include "gui/tables/histogram.h"
 #include "sim/report/json.h"
 #include "sim/report/words.h"
 #include "tests/events.h"
@@ -313,6 +317,23 @@ TEST(Tables, VerdictsInOneSentence) {
   EXPECT_EQ(verdict(events), "4 slices on 2 tracks, 19 us; no pipeline is known in it.");
 }
 
+TEST(Tables, PeaksOfOneRunAreThoseOfItsSide) {
+  const Document pair = perturbed_document();
+  const Table both = bubble_table(pair);
+  for (const int side : {0, 1}) {
+    const Document alone = document_of(RecordedRun(testing::run_of(pair, side)));
+    const Table table = bubble_table(alone);
+    ASSERT_EQ(table.rows.size(), 4U);
+    for (std::size_t rank = 0; rank < table.rows.size(); ++rank) {
+      const std::size_t row = 2 * rank + static_cast<std::size_t>(side);
+      EXPECT_GT(value(table, rank, "peak"), 0);
+      EXPECT_EQ(value(table, rank, "peak"), value(both, row, "peak"));
+      EXPECT_EQ(cell(table, rank, "peak in"), cell(both, row, "peak in"));
+      EXPECT_FALSE(cell(table, rank, "peak in").empty());
+    }
+  }
+}
+
 TEST(Tables, CsvIsQuotedWhereNeeded) {
   Table table;
   table.columns = {{"name", false, {}}, {"time, all", true, "ns"}};
@@ -359,10 +380,10 @@ TEST(Details, AreThoseOfTheOperationOnBothSides) {
       EXPECT_EQ(cells("duration"),
                 both([&](Side s) { return format_time(operations.sides[s][id].duration_ns()); }));
       EXPECT_EQ(row_of(table, "end").cells[3], signed_time(comparison.lateness[id].total_ns()));
-      EXPECT_EQ(row_of(table, "ends later by").cells[3],
-                signed_time(comparison.lateness[id].total_ns()));
-      EXPECT_EQ(row_of(table, "  takes longer").cells[3],
+      EXPECT_EQ(row_of(table, "ends late: itself").cells[3],
                 signed_time(comparison.lateness[id].own_ns));
+      EXPECT_EQ(row_of(table, "  what it waits for").cells[3],
+                signed_time(comparison.lateness[id].inherited_ns));
       for (const Side s : both_sides) {
         const OperationId input = operations.sides[s][id].input;
         if (input == no_operation) continue;
@@ -426,6 +447,17 @@ TEST(Details, OfASlice) {
   EXPECT_FALSE(detail_table(document, scene, {}).note.empty());
 }
 
+// By what and run, of one cell a row.
+std::int64_t sum_of(const Table& table, const std::string& what, const std::string& run,
+                    const std::string& column) {
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (cell(table, i, "what") == what && cell(table, i, "run") == run) {
+      return value(table, i, column);
+    }
+  }
+  return 0;
+}
+
 // The whole compared iteration as an area: its sums are the metrics'.
 TEST(Area, SumsOfTheIterationAreItsMetrics) {
   const Document document = perturbed_document();
@@ -446,20 +478,63 @@ TEST(Area, SumsOfTheIterationAreItsMetrics) {
     }
     std::int64_t busy = 0;
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
-      const std::string what = table.rows[i].cells[0];
-      const std::int64_t time = value(table, i, side + " time");
+      if (cell(table, i, "run") != side) continue;
+      const std::string what = cell(table, i, "what");
+      const std::int64_t time = value(table, i, "sum");
       if (what == "F" || what == "B") {
         busy += time;
-        EXPECT_EQ(value(table, i, side + " count"), 32);
-        EXPECT_EQ(value(table, i, side + " mean"), time / 32);
+        EXPECT_EQ(value(table, i, "count"), 32);
+        EXPECT_EQ(value(table, i, "mean"), time / 32);
       } else {
         EXPECT_EQ(time, expected[what]) << side << what;
       }
     }
     EXPECT_EQ(busy, expected["busy"]);
   }
-  EXPECT_EQ(row_of(table, "F").values.back(),
-            value(table, 0, "measured time") - value(table, 0, "predicted time"));
+  EXPECT_EQ(sum_of(table, "F", "measured", "difference"),
+            sum_of(table, "F", "measured", "sum") - sum_of(table, "F", "predicted", "sum"));
+}
+
+// Of an area that cuts actions: what is told of their lengths is of whole ones, and each row has
+// its kind's colour and bars.
+TEST(Area, LengthsAreOfWholeActions) {
+  std::mt19937_64 random(6);
+  for (int i = 0; i < 40; ++i) {
+    const Schedule schedule = pipesim::testing::random_schedule(random);
+    const RecordedRun run =
+        pipesim::testing::recorded(schedule, pipesim::testing::random_costs(random, schedule));
+    const Document document = document_of(RecordedRun(run));
+    const Scene scene = build_scene(document, {});
+    const std::int64_t end = scene.extent.to_ns;
+    View view;
+    const std::int64_t from = pipesim::testing::pick(random, 0, end - 2);
+    view.area = TimeRange{from, pipesim::testing::pick(random, from + 1, end)};
+    const std::int64_t zero = run.iterations.front().start_ns;
+    std::map<Kind, std::vector<std::int64_t>> lengths;
+    for (const Span& span : run.spans) {
+      const bool inside =
+          span.start_ns - zero < view.area->to_ns && span.end_ns - zero > view.area->from_ns;
+      if (inside && !is_communication(span.action)) {
+        lengths[span.action.kind].push_back(span.end_ns - span.start_ns);
+      }
+    }
+    const Table table = area_table(document, scene, view);
+    const Histogram histogram = area_histogram(document, scene, view);
+    std::int64_t count = 0;
+    for (const auto& [kind, all] : lengths) {
+      const Table::Row& row = row_of(table, std::string(kind_name(kind)));
+      const auto own = [&](const char* name) { return row.values[column_of(table, name)]; };
+      EXPECT_EQ(own("count"), std::ssize(all));
+      EXPECT_EQ(own("least"), std::ranges::min(all));
+      EXPECT_EQ(own("greatest"), std::ranges::max(all));
+      EXPECT_EQ(own("mean"),
+                std::accumulate(all.begin(), all.end(), std::int64_t{0}) / std::ssize(all));
+      EXPECT_EQ(row.shade, shade_of(kind));
+      EXPECT_EQ(std::ssize(row.about), std::ssize(all));
+      count += std::ssize(all);
+    }
+    EXPECT_EQ(histogram.count(), count);
+  }
 }
 
 // Halves of an area sum to the whole, whatever is cut.
@@ -476,7 +551,8 @@ TEST(Area, PartsSumToTheWhole) {
     const Table table = area_table(document, scene, view);
     std::map<std::string, std::int64_t> sums;
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
-      sums[table.rows[i].cells[0]] += value(table, i, "measured time");
+      if (cell(table, i, "run") == "measured")
+        sums[table.rows[i].cells[0]] += value(table, i, "sum");
     }
     return sums;
   };
@@ -498,7 +574,7 @@ TEST(Area, OfRanksThatTheFilterLetsThrough) {
   view.area = TimeRange{0, 100'000'000};
   view.filter = "rank 2";
   const Table table = area_table(document, scene, view);
-  EXPECT_EQ(value(table, 0, "predicted count"), 8) << "its forwards";
+  EXPECT_EQ(sum_of(table, "F", "predicted", "count"), 8);
   view.filter = "no such";
   EXPECT_TRUE(area_table(document, scene, view).rows.empty());
   EXPECT_FALSE(area_table(document, scene, View{}).note.empty());

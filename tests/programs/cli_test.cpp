@@ -25,6 +25,8 @@ using testing::golden;
 using testing::Json;
 using testing::json_of;
 using testing::Outcome;
+using testing::output_of;
+using testing::unwrapped;
 
 TEST(Predict, PrintsTheContractsKeys) {
   const Json json = json_of("--schedule 1f1b --stages 4 --microbatches 8 --activation-bytes 1MiB");
@@ -569,6 +571,25 @@ TEST(Predict, SaysWhatLimitsIt) {
   for (std::size_t at = 0; (at = largest.find(" -", at)) != std::string::npos; ++at) {
     EXPECT_EQ(largest[at + 2], '-') << largest;
   }
+}
+
+TEST(Predict, NotesCommonMistakes) {
+  const std::string few = "--schedule 1f1b --stages 8 --microbatches 4";
+  const Json notes = json_of(few).at("notes");
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0]["key"], "few-microbatches");
+  EXPECT_EQ(notes[0]["gain_ns"], 10'500'000);  // 33 ms, for half of what 8 do in 45 ms
+  EXPECT_EQ(notes[0]["lesson"], "Fewer microbatches than stages");
+  for (const int width : {80, 200}) {
+    const std::string out = output_of(few, {"COLUMNS=" + std::to_string(width)});
+    EXPECT_NE(unwrapped(out).find("Notes " + notes[0]["text"].get<std::string>() +
+                                  " See sim/LESSONS.md: Fewer microbatches than stages."),
+              std::string::npos)
+        << out;
+  }
+  const std::string enough = "--schedule 1f1b --stages 8 --microbatches 8";
+  EXPECT_EQ(json_of(enough).at("notes"), Json::array());
+  EXPECT_EQ(output_of(enough).find("Notes"), std::string::npos);
 }
 
 TEST(Predict, AdvisesCommandsThatRun) {

@@ -394,7 +394,7 @@ TEST_F(ComparisonHtmlCommand, WritesThePageBesideTheReport) {
   EXPECT_NE(outcome.out.find("Page: " + html), std::string::npos);
   const std::string page = read_file(html);
   expect_sound(page);
-  EXPECT_NE(page.find("F of stage 2 on rank 2"), std::string::npos);
+  EXPECT_NE(page.find("2F on rank 2"), std::string::npos);
   EXPECT_NE(page.find("predicted.json"), std::string::npos);
   const Json data = Json::parse(testing::read_page(page).named("script").front().raw);
   const Json result = Json::parse(compare_to(html, {"--json"}).out);

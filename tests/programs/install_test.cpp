@@ -121,6 +121,7 @@ TEST_F(Install, PutsEachFileInItsPlace) {
                "share/doc/pipesim/gui/pictures/both.png",
                "share/doc/pipesim/gui/pictures/difference.png",
                "share/doc/pipesim/gui/pictures/playground.png",
+               "share/doc/pipesim/sim/LESSONS.md",
                "share/doc/pipesim/sim/README.md",
                "share/doc/pipesim/traces/FORMAT.md",
                "share/doc/pipesim/traces/METRICS.md"};

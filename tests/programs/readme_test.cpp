@@ -15,8 +15,8 @@ namespace pipesim {
 namespace {
 
 // In the order in which they are read: a page uses files that those before it write.
-constexpr std::array pages = {"README.md", "sim/README.md", "exec/README.md", "gui/README.md",
-                              "bench/README.md"};
+constexpr std::array pages = {"README.md",      "sim/README.md", "sim/LESSONS.md",
+                              "exec/README.md", "gui/README.md", "bench/README.md"};
 
 // Runs a command line in the folder of the sources, where the pages' files are.
 testing::Outcome run_in_sources(const std::string& line) {
@@ -81,6 +81,11 @@ TEST(Readme, ShowsRealOutput) {
       EXPECT_TRUE(shows(output, outcome.out)) << page << ": " << flags << "\nshown:\n"
                                               << output << "printed:\n"
                                               << outcome.out;
+      // Only lessons show mistakes.
+      const bool is_lesson = page == std::string_view("sim/LESSONS.md");
+      EXPECT_EQ(outcome.out.find("\nNotes\n") != std::string::npos, is_lesson)
+          << page << ": " << flags << "\n"
+          << outcome.out;
       ++compared;
     }
   }

@@ -15,8 +15,13 @@ namespace {
 
 std::string result_of_request(PredictionRequest request) {
   const PreparedPrediction prepared = prepare(std::move(request));
-  return result_json(prepared.choice.schedule, prepared.predict(), prepared.memory_cap_bytes,
-                     prepared.model, {});
+  const Prediction prediction = prepared.predict();
+  const Shape& shape = prepared.choice.shape;
+  const ScheduleRequest generated{.name = std::string(prepared.choice.family->name),
+                                  .ranks = shape.ranks,
+                                  .microbatches = shape.microbatches};
+  return result_json(prepared.choice.schedule, prediction, prepared.memory_cap_bytes,
+                     prepared.model, {}, {}, {}, find_notes(prepared, prediction, generated));
 }
 
 PredictionRequest request_for(const char* schedule, int ranks, int microbatches) {

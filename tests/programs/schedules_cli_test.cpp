@@ -265,7 +265,7 @@ TEST(ComparedSchedules, RefuseInOneSentence) {
   expect_refused("schedules --compare --microbatches 8", "--stages is missing");
   expect_refused("schedules --compare " + small + " --virtual-stages 1,x", "--virtual-stages");
   expect_refused("schedules --compare " + small + " --picture --json", "--figure FILE.svg");
-  expect_refused("schedules --compare " + small + " --figure a.png", "ends in .svg");
+  expect_refused("schedules --compare " + small + " --figure a.pdf", "ends in .svg or");
   expect_refused("schedules own.csv", "files belongs to --compare");
 }
 
@@ -396,7 +396,7 @@ TEST(ComparedSchedules, AreDrawnAsAnSvg) {
   const std::string first = read_file(file);
   const testing::Xml svg = testing::read_xml(first);
   EXPECT_EQ(svg.fault, "");
-  // A rect for each F, and for each B or I and W, and nothing else.
+  // A box with a title for each F, and for each B or I and W, and nothing else.
   std::size_t actions = 0;
   const Json all = json_of(line);
   for (const Json& row : all["rows"]) {
@@ -407,7 +407,7 @@ TEST(ComparedSchedules, AreDrawnAsAnSvg) {
     actions += static_cast<std::size_t>(std::ranges::count_if(
         schedule.actions.all(), [](const Action& action) { return is_compute(action.kind); }));
   }
-  EXPECT_EQ(svg.named("rect").size(), actions);
+  EXPECT_EQ(svg.named("title").size(), actions);
   ASSERT_EQ(call(line + " --figure " + file + " --json").status, 0);
   EXPECT_EQ(read_file(file), first);
   // Nothing is left of one that fails.

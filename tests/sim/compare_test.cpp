@@ -466,7 +466,7 @@ TEST(Compare, NamesAReductionThatIsNotOverlapped) {
   EXPECT_EQ(cause.kind, Kind::REDUCE_GRAD);
   EXPECT_EQ(cause.effect_ns, 150);
   EXPECT_EQ(cause.why,
-            "rank 0 waits 150 ns for REDUCE_GRAD of stage 1 instead of 0 ms; nothing of "
+            "rank 0 waits 150 ns for 1REDUCE_GRAD instead of 0 ms; nothing of "
             "it goes on beside compute, not 150 ns");
   ASSERT_EQ(comparison.collectives.rows.size(), 1U);
   const CollectiveRow& row = comparison.collectives.rows.front();

@@ -427,9 +427,10 @@ TEST(Iterations, ClosedForms) {
 // In an iteration that follows another a rank may be done with some before it counts.
 TEST(Iterations, PicturesBeginWhereTheyCount) {
   const auto picture_of = [](const std::vector<Span>& spans) {
-    Picture picture(Picture::frame_of({0}, {spans.size()}, 600), {60, false});
-    for (const Span& span : spans) picture.add(span);
-    return picture.draw();
+    const auto replay = [&spans](const SpanSink& sink) {
+      for (const Span& span : spans) sink(span);
+    };
+    return draw(TimelinePanel{"", {0}, {spans.size()}, 600, replay}, {60, false});
   };
   const auto span_of = [](Kind kind, std::int64_t start_ns, std::int64_t end_ns) {
     return Span{make_action(0, kind, 0), 0, 0, start_ns, end_ns};

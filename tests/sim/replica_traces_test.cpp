@@ -133,11 +133,13 @@ TEST(ReplicaTraces, AreLeftOutOfPictures) {
     return made;
   }();
   const Schedule schedule = parse_csv("0F0,0B0,0REDUCE_GRAD\n", "r.csv");
-  Picture picture(Picture::frame_of({0}, schedule.actions.lengths(), 600), {60, false});
-  SimulationOptions options;
-  options.sink = [&](const Span& span) { picture.add(span); };
-  simulate(schedule, costs, options);
-  EXPECT_EQ(picture.draw().find("reduction"), std::string::npos);
+  const auto replay = [&](const SpanSink& sink) {
+    SimulationOptions options;
+    options.sink = sink;
+    simulate(schedule, costs, options);
+  };
+  const TimelinePanel panel{"", {0}, schedule.actions.lengths(), 600, replay};
+  EXPECT_EQ(draw(panel, {60, false}).find("reduction"), std::string::npos);
 }
 
 // As a user has it: a schedule and costs from files, a result, a trace, that compared.

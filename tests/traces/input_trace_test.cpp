@@ -180,6 +180,17 @@ TEST(InputTrace, NamesStreamsInOneOrder) {
   EXPECT_EQ(names, "rank 0:0 host:1 memcpy:2 data_dist:4 compute:7 reduction:9 ");
 }
 
+TEST(InputTrace, NumbersHostsLikeTheirRanks) {
+  int hosts = 0;
+  const nlohmann::json trace = json_written(small_run());
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "M" || event.at("args").value("name", "") != "host") continue;
+    EXPECT_EQ(event.at("tid"), event.at("pid"));
+    ++hosts;
+  }
+  EXPECT_EQ(hosts, small_run().program.ranks());
+}
+
 // The trace with something else in place of something.
 std::string error_with(const std::string& what, const std::string& instead,
                        const InputRun& run = small_run()) {

@@ -7,6 +7,7 @@ namespace pipesim {
 namespace {
 
 using namespace pipesim::testing;
+using testing::Json;
 
 TEST(KinetoDevice, TakesActionsFromTheirKernels) {
   const RecordedRun run = read(two_ranks());

@@ -76,6 +76,57 @@ TEST(Trace, HoldsEverySpanAndNothingElse) {
   }
 }
 
+// Viewers that look at indices have ranks in order, and threads; those that do not take the thread
+// that is numbered like its process for the main one and the others by number.
+TEST(Trace, HasRanksInOrderAndComputeFirst) {
+  std::mt19937_64 random(23);
+  for (int i = 0; i < 50; ++i) {
+    const Fixture f = random_fixture(random);
+    std::map<int, int> process_index;
+    std::map<int, std::vector<std::pair<int, std::string>>> threads;  // of a process, as they come
+    for (const Json& event : f.json["traceEvents"]) {
+      if (event["ph"] != "M") continue;
+      const int pid = event["pid"];
+      const int tid = event["tid"];
+      const Json& args = event["args"];
+      if (event["name"] == "process_sort_index") process_index[pid] = args["sort_index"];
+      if (event["name"] == "thread_name") threads[pid].emplace_back(tid, args["name"]);
+      if (event["name"] == "thread_sort_index") {
+        EXPECT_EQ(threads[pid].back().first, tid);
+        EXPECT_EQ(args["sort_index"], tid);
+      }
+    }
+    ASSERT_EQ(std::ssize(process_index), f.schedule.ranks());
+    for (int rank = 0; rank < f.schedule.ranks(); ++rank) {
+      EXPECT_EQ(process_index.at(rank + 1), rank);
+      const auto& own = threads.at(rank + 1);
+      EXPECT_EQ(own.front(), std::pair(rank + 1, std::string("compute")));
+      EXPECT_TRUE(std::ranges::is_sorted(own, std::less(), &std::pair<int, std::string>::first));
+      EXPECT_EQ(own.back().first - own.front().first + 1, std::ssize(own));
+    }
+  }
+}
+
+// Of chrome://tracing, by kind.
+TEST(Trace, ColoursKinds) {
+  const std::map<std::string, std::string> colours{
+      {"F", "rail_response"}, {"B", "rail_idle"}, {"I", "rail_idle"}, {"W", "rail_load"}};
+  std::map<std::string, int> seen;
+  std::mt19937_64 random(24);
+  for (int i = 0; i < 50; ++i) {
+    const Fixture f = random_fixture(random);
+    for (const Json& event : f.json["traceEvents"]) {
+      if (event["ph"] != "X") continue;
+      const std::string kind = event["args"]["kind"];
+      const auto own = colours.find(kind == "OVERLAP_F_B" ? "F" : kind);
+      EXPECT_EQ(event["cname"], own == colours.end() ? "grey" : own->second) << kind;
+      ++seen[kind];
+    }
+  }
+  for (const char* kind : {"F", "B", "I", "W", "SEND_F", "RECV_B"})
+    EXPECT_GT(seen[kind], 0) << kind;
+}
+
 TEST(Trace, KeepsTheRulesOfTheFormat) {
   std::mt19937_64 random(22);
   for (int i = 0; i < 100; ++i) {

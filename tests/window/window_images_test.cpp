@@ -20,6 +20,7 @@
 namespace pipesim::gui {
 namespace {
 
+using testing::middle_of;
 using testing::pick_of;
 using testing::shown_window;
 using testing::TraceFiles;
@@ -101,7 +102,7 @@ TEST(WindowImages, ComparisonStackedDark) {
   const TraceFiles files;
   WindowOptions options = with({}, Theme::dark);
   options.select = "2B3";
-  options.critical = true;
+  options.scene.critical = true;
   const auto window = shown_window(files.both(), options, {1024, 700});
   expect_picture(*window, "dark_selected");
 }
@@ -133,6 +134,23 @@ TEST(WindowImages, ZoomedInWithTransfersAreaAndMark) {
   auto* area = window->findChild<QDockWidget*>("area");
   area->raise();
   expect_picture(*window, "zoomed_in");
+}
+
+// One prediction with its critical path, an area with what is in it, and the card under the
+// pointer.
+TEST(WindowImages, OneRunWithAreaAndCard) {
+  const TraceFiles files;
+  WindowOptions options;
+  options.scene.critical = true;
+  const auto window = shown_window({QString::fromStdString(files.run())}, options, {1280, 800});
+  View view = window->session().view();
+  view.area = TimeRange{4'000'000, 22'000'000};
+  window->session().change(view);
+  window->findChild<QDockWidget*>("area")->raise();
+  window->settle();
+  const Pick pick = pick_of(window->session().document(), 0, "2B3");
+  QTest::mouseMove(window->timeline().viewport(), middle_of(*window, pick));
+  expect_picture(*window, "one_run");
 }
 
 TEST(WindowImages, ManyRanksZoomedOut) {

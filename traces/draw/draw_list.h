@@ -1,5 +1,5 @@
 // What is to be drawn, and nothing of how: the one thing that the window paints,
-// that an SVG file holds, and that tests compare as text.
+// that figures hold as SVG or PNG, and that tests compare as text.
 //
 // Coordinates are device pixels, y downwards. Layers are painted in the order of
 // the members, and within a layer in their own order. Plain values.
@@ -20,7 +20,8 @@ struct DrawList {
     bool filled = true;
     bool framed = false;
     Rgb frame = 0;
-    int opacity = 255;  // of the fill
+    int opacity = 255;       // of the fill
+    std::string title = {};  // shown where the mouse is, by what shows an SVG
   };
   // A row of a timeline: a colour for each column of pixels, and what other colours some have
   // further down.
@@ -79,7 +80,12 @@ struct DrawList {
 // One line an element, colours of strips run by run; ends with a line end.
 std::string to_text(const DrawList& list);
 
-// A standalone SVG document of the same picture, text as text.
-std::string to_svg(const DrawList& list, int font_pixels);
+// A standalone SVG document of the same picture, text as text; `scale` pixels of the list are one
+// of the document's, whose letters have so many.
+std::string to_svg(const DrawList& list, int font_pixels, int scale = 1);
+
+// A PNG of the same picture, a pixel of the list one of its own, with letters that it brings along;
+// a work error where the picture is too large for memory.
+std::string to_png(const DrawList& list, int font_pixels);
 
 }  // namespace pipesim

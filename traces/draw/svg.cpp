@@ -16,7 +16,11 @@ void add_box(Buffer& out, const DrawList::Box& box) {
     add(out, R"(<rect x="{}" y="{}" width="{}" height="{}" fill="#{:06x}")", box.x, box.y,
         box.width, box.height, box.fill);
     if (box.opacity != 255) add(out, R"( fill-opacity="{:.3f}")", box.opacity / 255.0);
-    add(out, "/>\n");
+    if (box.title.empty()) {
+      add(out, "/>\n");
+    } else {
+      add(out, "><title>{}</title></rect>\n", xml_text(box.title));
+    }
   }
   if (box.framed && box.width > 0 && box.height > 0) {
     add(out,
@@ -110,14 +114,16 @@ void add_text(Buffer& out, const DrawList::Text& text, int font_pixels) {
 
 }  // namespace
 
-std::string to_svg(const DrawList& list, int font_pixels) {
+std::string to_svg(const DrawList& list, int font_pixels, int scale) {
+  const int letter_pixels = font_pixels * scale;
   Buffer out;
   add(out,
       R"(<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" font-family="DejaVu Sans, sans-serif" font-size="{2}" xml:space="preserve">
+<svg xmlns="http://www.w3.org/2000/svg" width="{4}" height="{5}" viewBox="0 0 {0} {1}" font-family="DejaVu Sans, sans-serif" font-size="{2}" xml:space="preserve">
 <rect width="{0}" height="{1}" fill="#{3:06x}"/>
 )",
-      list.width, list.height, font_pixels, list.background);
+      list.width, list.height, letter_pixels, list.background, list.width / scale,
+      list.height / scale);
   add(out, "<g shape-rendering=\"crispEdges\">\n");
   for (const auto& box : list.grounds) add_box(out, box);
   for (const auto& strip : list.strips) add_strip(out, strip);
@@ -125,9 +131,9 @@ std::string to_svg(const DrawList& list, int font_pixels) {
   for (const auto& area : list.areas) add_area(out, area);
   for (const auto& box : list.boxes) add_box(out, box);
   for (const auto& line : list.lines) add_line(out, line);
-  for (const auto& text : list.texts) add_text(out, text, font_pixels);
+  for (const auto& text : list.texts) add_text(out, text, letter_pixels);
   for (const auto& box : list.covers) add_box(out, box);
-  for (const auto& text : list.cover_texts) add_text(out, text, font_pixels);
+  for (const auto& text : list.cover_texts) add_text(out, text, letter_pixels);
   add(out, "</svg>\n");
   return fmt::to_string(out);
 }

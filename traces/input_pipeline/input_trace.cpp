@@ -102,8 +102,14 @@ class InputTraceWriter {
     put(R"("{}":{}.{:03})", key, ns / 1000, ns % 1000);
   }
 
+  // Thread ids count from the process's: Perfetto takes that of the same number, the host's, for
+  // the main one, and puts it first.
+  static int thread_of(std::size_t rank, InputStream stream) {
+    return static_cast<int>(rank) + 1 + static_cast<int>(stream);
+  }
+
   // A thread for each stream that the program has anything on, and the host, in the order of
-  // InputStream. Thread ids count from 1.
+  // InputStream.
   void write_names(int at) {
     const auto rank = static_cast<std::size_t>(at);
     std::array<bool, input_stream_count> is_used{};
@@ -116,13 +122,15 @@ class InputTraceWriter {
       put(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", rank + 1, tid, name,
           argument);
     };
-    meta("process_name", 1, fmt::format(R"("name":"rank {}")", rank));
-    meta("process_sort_index", 1, fmt::format(R"("sort_index":{})", rank));
+    const int host = thread_of(rank, InputStream::host);
+    meta("process_name", host, fmt::format(R"("name":"rank {}")", rank));
+    meta("process_sort_index", host, fmt::format(R"("sort_index":{})", rank));
     for (int i = 0; i < input_stream_count; ++i) {
       if (!is_used[static_cast<std::size_t>(i)]) continue;
-      meta("thread_name", i + 1,
-           fmt::format(R"("name":"{}")", input_stream_name(static_cast<InputStream>(i))));
-      meta("thread_sort_index", i + 1, fmt::format(R"("sort_index":{})", i + 1));
+      const auto stream = static_cast<InputStream>(i);
+      const int tid = thread_of(rank, stream);
+      meta("thread_name", tid, fmt::format(R"("name":"{}")", input_stream_name(stream)));
+      meta("thread_sort_index", tid, fmt::format(R"("sort_index":{})", tid));
     }
   }
 
@@ -161,7 +169,7 @@ class InputTraceWriter {
     const InputCall& own = call(entry.rank, entry.place);
     const InputSpan& times = span(entry.rank, entry.place);
     const std::string name = to_text(own.action);
-    const int tid = static_cast<int>(own.stream) + 1;
+    const int tid = thread_of(entry.rank, own.stream);
     begin_line();
     switch (entry.line) {
       case InputLine::wait:
@@ -169,7 +177,7 @@ class InputTraceWriter {
         return put(R"(,"args":{{"waits":"{}"}}}})", name);
       case InputLine::launch:
         begin_slice(entry, "call " + name, "launch", "generic_work",
-                    static_cast<int>(InputStream::host) + 1, times.issued_ns);
+                    thread_of(entry.rank, InputStream::host), times.issued_ns);
         return put(R"(,"args":{{"calls":"{}"}}}})", name);
       case InputLine::action: {
         const InputAction& action = own.action;

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "traces/print/action_label.h"
+
 namespace pipesim {
 namespace {
-
-constexpr std::size_t overlapped_place = kind_count;
 
 // Where all times have a common unit that fits, a unit is a whole number of
 // columns, so that equal actions are equally wide.
@@ -25,131 +26,140 @@ TimeScale fitted_scale(const std::vector<std::vector<Span>>& rows, std::int64_t 
   return {0, makespan_ns, static_cast<int>(units * std::min(widest, columns / units))};
 }
 
-// The fullest label that fits.
-std::string label_for(const Action& action, int chunk, bool chunks, int width) {
-  if (!is_compute(action.kind)) return std::string(kind_name(action.kind).substr(0, 1));
-  const std::array<std::string, 3> candidates{
-      chunks ? fmt::format("{}{}.{}", kind_name(action.kind), action.microbatch, chunk)
-             : fmt::format("{}{}", kind_name(action.kind), action.microbatch),
-      fmt::format("{}{}", kind_name(action.kind), action.microbatch),
-      std::string(kind_name(action.kind))};
-  for (const std::string& label : candidates) {
-    if (static_cast<int>(label.size()) <= width) return label;
-  }
-  return {};
+// Without colours a small letter says that a chunk is not its rank's first.
+std::string with_case(std::string label, int chunk) {
+  if (chunk > 0 && label.front() >= 'A') label.front() += 'a' - 'A';
+  return label;
 }
 
-struct Row {
-  std::string text;
-  std::vector<Kind> kind;  // of each column; IDLE where empty
+// Letters in proportion to the time that kinds fill: each column takes that kind, of those in
+// it, that is furthest behind its share.
+template <typename Set>
+void draw_proportions(const std::vector<RowShares::Column>& columns, Set&& set) {
+  constexpr std::size_t blank = RowShares::places;
+  std::array<double, blank + 1> behind{};
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    std::array<double, blank + 1> share{};
+    std::ranges::copy(columns[c], share.begin());
+    share[blank] = std::max(0.0, 1 - std::accumulate(columns[c].begin(), columns[c].end(), 0.0));
+    std::size_t next = static_cast<std::size_t>(std::ranges::max_element(share) - share.begin());
+    for (std::size_t kind = 0; kind <= blank; ++kind) {
+      constexpr double least = 0.01;  // less is what rounding leaves
+      behind[kind] += share[kind];
+      if (share[kind] > least && behind[kind] > behind[next]) next = kind;
+    }
+    behind[next] -= 1;
+    if (next != blank) set(c, next);
+  }
+}
+
+}  // namespace
+
+// What is drawn of a rank.
+struct Picture::Row {
+  // A column's ground: of no kind, or of a kind and chunk.
+  struct Ground {
+    Kind kind = Kind::IDLE;
+    int chunk = 0;
+    bool operator==(const Ground&) const = default;
+  };
 
   explicit Row(int columns)
-      : text(static_cast<std::size_t>(columns), ' '),
-        kind(static_cast<std::size_t>(columns), Kind::IDLE) {}
+      : text(static_cast<std::size_t>(columns), ' '), ground(static_cast<std::size_t>(columns)) {}
 
-  std::string painted(bool colour) const {
+  std::string painted(int chunks, bool colour) const {
     std::string out;
     for (std::size_t i = 0; i < text.size();) {
       std::size_t end = i + 1;
-      while (end < text.size() && kind[end] == kind[i]) ++end;
+      while (end < text.size() && ground[end] == ground[i]) ++end;
       const std::string part = text.substr(i, end - i);
-      out += kind[i] == Kind::IDLE ? part : paint(part, kind[i], colour);
+      const auto& [kind, chunk] = ground[i];
+      out += kind == Kind::IDLE ? part : paint(part, kind, chunk, chunks, colour);
       i = end;
     }
     out.resize(out.find_last_not_of(' ') + 1);
     return out;
   }
+
+  std::string text;
+  std::vector<Ground> ground;  // of each column
+  bool microbatches = false;   // in labels
 };
 
-// Each action as a block with a label.
-Row draw_blocks(const std::vector<Span>& spans, const std::vector<int>& chunk_of_stage,
-                const TimeScale& scale, bool chunks, bool colour) {
-  Row row(scale.columns());
+struct Picture::Block {
+  std::size_t first, last;  // columns
+  Action action;
+  int chunk;
+  std::size_t kind;  // or RowShares::cells
+  ActionLabels labels;
+
+  std::size_t width() const { return last - first; }
+};
+
+std::vector<Picture::Block> Picture::blocks_of(std::size_t row, const TimeScale& scale) const {
+  std::vector<Block> blocks;
+  const bool stages = frame_.chunks > 1;
+  const std::vector<Span>& spans = spans_[row];
   for (std::size_t i = 0; i < spans.size(); ++i) {
-    const Span& span = spans[i];
-    const auto first = static_cast<std::size_t>(scale.column(span.start_ns));
-    const auto last = static_cast<std::size_t>(scale.column(span.end_ns));
+    const Action& action = spans[i].action;
+    if (action.joined && i + 1 < spans.size()) continue;  // with the next
+    const bool is_cell = i > 0 && spans[i - 1].action.joined;
+    const auto first = static_cast<std::size_t>(scale.column(spans[i].start_ns));
+    const auto last = static_cast<std::size_t>(scale.column(spans[i].end_ns));
     if (last <= first) continue;
-    const int chunk = chunk_of_stage[static_cast<std::size_t>(span.action.stage)];
-    std::string label = label_for(span.action, chunk, chunks, static_cast<int>(last - first));
-    if (i > 0 && spans[i - 1].action.joined) {  // a cell of two: F&B
-      const std::string both =
-          label_for(spans[i - 1].action, 0, false, 99) + "&" + label_for(span.action, 0, false, 99);
-      label = both.size() <= last - first ? both : "&";
-    }
-    label.resize(last - first, colour ? ' ' : '-');
-    row.text.replace(first, last - first, label);
-    std::fill(row.kind.begin() + static_cast<std::ptrdiff_t>(first),
-              row.kind.begin() + static_cast<std::ptrdiff_t>(last), span.action.kind);
+    blocks.push_back({first, last, action, chunk_of(action),
+                      is_cell ? RowShares::cells : static_cast<std::size_t>(action.kind),
+                      is_cell ? cell_labels(spans[i - 1].action, action, stages)
+                              : action_labels(action, stages)});
   }
-  return row;
+  return blocks;
 }
 
-// Adds a span's share to the columns that it covers.
-template <typename Column>
-void fill(std::vector<Column>& columns, const TimeScale& scale, const Span& span, bool overlapped) {
-  const std::size_t place =
-      overlapped ? overlapped_place : static_cast<std::size_t>(span.action.kind);
-  double at = scale.exact(span.start_ns);
-  const double end = scale.exact(span.end_ns);
-  while (at < end) {
-    const auto column = std::min(columns.size() - 1, static_cast<std::size_t>(at));
-    const double next = std::min(end, static_cast<double>(column) + 1);
-    columns[column][place] += next - at;
-    if (next <= at) break;
-    at = next;
-  }
-}
-
-// The kind that fills most of each column, a dot where it is mostly idle.
-template <typename Column>
-Row draw_density(const std::vector<Column>& columns) {
-  Row row(static_cast<int>(columns.size()));
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    const double all = std::accumulate(columns[c].begin(), columns[c].end(), 0.0);
-    if (all < 0.02) continue;
-    const auto most =
-        static_cast<std::size_t>(std::ranges::max_element(columns[c]) - columns[c].begin());
-    if (all < 0.5) {
-      row.text[c] = '.';
-    } else if (most == overlapped_place) {
-      row.text[c] = '&';
-      row.kind[c] = Kind::SEND_F;  // grey: neither forward nor backward alone
-    } else {
-      row.text[c] = kind_name(static_cast<Kind>(most))[0];
-      row.kind[c] = static_cast<Kind>(most);
+// All labels of a picture name stages or none does. One that begins with a digit leaves a
+// column, so that two are never read as one.
+bool Picture::labels_have_stages(const TimeScale& scale) const {
+  if (frame_.chunks <= 1) return false;
+  for (std::size_t row = 0; row < spans_.size(); ++row) {
+    for (const Block& block : blocks_of(row, scale)) {
+      if (is_compute(block.action.kind) && block.labels[0].size() >= block.width()) return false;
     }
   }
-  return row;
+  return true;
 }
 
-}  // namespace
-
-std::vector<int> shown_ranks(int ranks) {
-  constexpr int most = 16;
-  std::vector<int> shown;
-  if (ranks <= most + 8) {
-    for (int r = 0; r < ranks; ++r) shown.push_back(r);
-    return shown;
+// Each action as a block. All of a kind are labelled as the narrowest of them has room for.
+Picture::Row Picture::draw_blocks(std::size_t row, const TimeScale& scale, bool stages) const {
+  const std::vector<Block> blocks = blocks_of(row, scale);
+  std::array<std::size_t, kind_count + 1> room;
+  room.fill(static_cast<std::size_t>(scale.columns()));
+  for (const Block& block : blocks) room[block.kind] = std::min(room[block.kind], block.width());
+  Row drawn(scale.columns());
+  for (const Block& block : blocks) {
+    const bool is_cell = block.kind == RowShares::cells;
+    std::size_t form = stages ? 0 : 1;
+    while (form < 2 && (block.labels[form].empty() || block.labels[form].size() > room[block.kind]))
+      ++form;
+    std::string label = block.labels[form];
+    if (form > 0 && !is_cell && !terminal_.colour) label = with_case(label, block.chunk);
+    drawn.microbatches = drawn.microbatches || form == 1;
+    label.resize(block.width(), terminal_.colour ? ' ' : '-');
+    drawn.text.replace(block.first, label.size(), label);
+    std::fill_n(drawn.ground.begin() + static_cast<std::ptrdiff_t>(block.first), label.size(),
+                Row::Ground{block.action.kind, block.chunk});
   }
-  for (int i = 0; i < most; ++i) {
-    shown.push_back(static_cast<int>(std::int64_t{i} * (ranks - 1) / (most - 1)));
-  }
-  return shown;
+  return drawn;
 }
 
-Picture::Frame Picture::frame_of(const std::vector<int>& chunk_of_stage,
-                                 const std::vector<std::size_t>& actions_of_rank,
-                                 std::int64_t makespan_ns) {
+Picture::Frame Picture::frame_of(const TimelinePanel& panel) {
   Frame frame;
-  frame.all_ranks = static_cast<int>(actions_of_rank.size());
+  frame.all_ranks = static_cast<int>(panel.actions_of_rank.size());
   frame.ranks = shown_ranks(frame.all_ranks);
-  frame.chunk_of_stage = chunk_of_stage;
-  frame.chunks = std::ranges::max(chunk_of_stage) + 1;
-  frame.makespan_ns = makespan_ns;
+  frame.chunk_of_stage = panel.chunk_of_stage;
+  frame.chunks = panel.chunks();
+  frame.makespan_ns = panel.makespan_ns;
   for (const int rank : frame.ranks) {
     frame.longest_list =
-        std::max(frame.longest_list, actions_of_rank[static_cast<std::size_t>(rank)]);
+        std::max(frame.longest_list, panel.actions_of_rank[static_cast<std::size_t>(rank)]);
   }
   return frame;
 }
@@ -162,12 +172,13 @@ Picture::Picture(Frame frame, const Terminal& terminal)
       dense_(frame_.longest_list > static_cast<std::size_t>(columns_)),
       row_of_rank_(static_cast<std::size_t>(frame_.all_ranks), -1),
       spans_(frame_.ranks.size()),
-      joined_(frame_.ranks.size()) {
+      joined_(frame_.ranks.size()),
+      busy_ns_(frame_.ranks.size()) {
   for (std::size_t row = 0; row < frame_.ranks.size(); ++row) {
     row_of_rank_[static_cast<std::size_t>(frame_.ranks[row])] = static_cast<int>(row);
   }
   if (dense_) {
-    density_.assign(frame_.ranks.size(), std::vector<Column>(static_cast<std::size_t>(columns_)));
+    density_.assign(frame_.ranks.size(), RowShares(columns_));
   }
 }
 
@@ -187,12 +198,25 @@ void Picture::add(const Span& span) {
     used_.kinds[static_cast<std::size_t>(span.action.kind)] = true;
   }
   used_.cells = used_.cells || span.action.joined;
+  // A cell's second action is counted with its first.
+  if (!joined_[at]) busy_ns_[at] += span.end_ns - span.start_ns;
   if (!dense_) {
     spans_[at].push_back(span);
-  } else if (!joined_[at]) {  // a cell's second action is counted with its first
-    fill(density_[at], TimeScale(0, frame_.makespan_ns, columns_), span, span.action.joined);
+  } else if (!joined_[at]) {
+    const TimeScale scale(0, frame_.makespan_ns, columns_);
+    density_[at].add(place_of(span.action), scale.exact(span.start_ns), scale.exact(span.end_ns));
   }
   joined_[at] = span.action.joined;
+}
+
+int Picture::chunk_of(const Action& action) const {
+  return is_compute(action.kind) ? frame_.chunk_of_stage[static_cast<std::size_t>(action.stage)]
+                                 : 0;
+}
+
+// Of an action, or of the cell that it opens.
+std::size_t Picture::place_of(const Action& action) const {
+  return action.joined ? RowShares::cells : RowShares::place_of(action.kind, chunk_of(action));
 }
 
 TimeScale Picture::scale() const {
@@ -207,7 +231,9 @@ bool Picture::has_blocks(const TimeScale& scale) const {
       // Closing work may be too short for a block.
       if (!is_compute(span.action.kind)) continue;
       const double width = scale.exact(span.end_ns) - scale.exact(span.start_ns);
-      blocks = blocks && (span.end_ns == span.start_ns || width >= 1.5);
+      // As wide as others of its length, or wide enough that a column more or less is little.
+      const bool is_whole = width >= 1 && width == std::floor(width);
+      blocks = blocks && (span.end_ns == span.start_ns || is_whole || width >= 1.5);
     }
   }
   return blocks;
@@ -215,36 +241,57 @@ bool Picture::has_blocks(const TimeScale& scale) const {
 
 std::string Picture::axis() const { return time_axis(scale(), margin_) + "\n"; }
 
+Picture::Row Picture::draw_proportions_of(std::size_t row, const TimeScale& scale) const {
+  RowShares shares(scale.columns());
+  const std::vector<Span>& spans = spans_[row];
+  for (std::size_t s = 0; s < spans.size(); ++s) {
+    if (s > 0 && spans[s - 1].action.joined) continue;
+    shares.add(place_of(spans[s].action), scale.exact(spans[s].start_ns),
+               scale.exact(spans[s].end_ns));
+  }
+  Row drawn(scale.columns());
+  const auto set = [&](std::size_t column, std::size_t place) {
+    if (place == RowShares::cells) {
+      drawn.text[column] = '&';
+      drawn.ground[column] = {Kind::SEND_F, 0};  // grey: neither forward nor backward alone
+      return;
+    }
+    const Kind kind = RowShares::kind_of(place);
+    const bool is_later = RowShares::is_later(place);
+    const std::string letter(kind_name(kind).substr(0, 1));
+    drawn.text[column] = terminal_.colour ? letter[0] : with_case(letter, is_later ? 1 : 0)[0];
+    drawn.ground[column] = {kind, is_later ? frame_.chunks - 1 : 0};
+  };
+  draw_proportions((dense_ ? density_[row] : shares).columns(), set);
+  return drawn;
+}
+
 std::string Picture::rows() const {
   const TimeScale scale = this->scale();
   const bool blocks = has_blocks(scale);
+  const bool stages = blocks && labels_have_stages(scale);
   std::string out;
   for (std::size_t i = 0; i < frame_.ranks.size(); ++i) {
-    Row row(0);
-    if (blocks) {
-      row =
-          draw_blocks(spans_[i], frame_.chunk_of_stage, scale, frame_.chunks > 1, terminal_.colour);
-    } else if (dense_) {
-      row = draw_density(density_[i]);
-    } else {
-      std::vector<Column> columns(static_cast<std::size_t>(scale.columns()));
-      for (std::size_t s = 0; s < spans_[i].size(); ++s) {
-        if (s > 0 && spans_[i][s - 1].action.joined) continue;
-        fill(columns, scale, spans_[i][s], spans_[i][s].action.joined);
-      }
-      row = draw_density(columns);
-    }
-    const std::string line =
-        fmt::format("{:>{}}  {}", frame_.ranks[i], margin_ - 2, row.painted(terminal_.colour));
+    const Row row = blocks ? draw_blocks(i, scale, stages) : draw_proportions_of(i, scale);
+    const std::string line = fmt::format("{:>{}}  {}", frame_.ranks[i], margin_ - 2,
+                                         row.painted(frame_.chunks, terminal_.colour));
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return out;
 }
 
 Picture::Signs Picture::signs() const {
+  const TimeScale scale = this->scale();
   Signs signs = used_;
-  signs.columns = !has_blocks(scale());
-  signs.chunks = !signs.columns && frame_.chunks > 1;
+  signs.proportions = !has_blocks(scale);
+  signs.blank = std::ranges::any_of(
+      busy_ns_, [&](std::int64_t busy_ns) { return busy_ns < frame_.makespan_ns; });
+  signs.stages = !signs.proportions && labels_have_stages(scale);
+  signs.shades = frame_.chunks > 1 && (terminal_.colour || !signs.stages);
+  if (signs.proportions || signs.stages) return signs;
+  for (std::size_t i = 0; i < frame_.ranks.size(); ++i) {
+    signs.microbatches = signs.microbatches || draw_blocks(i, scale, false).microbatches;
+  }
   return signs;
 }
 
@@ -253,8 +300,11 @@ void Picture::Signs::add(const Signs& other) {
     kinds[kind] = kinds[kind] || other.kinds[kind];
   }
   cells = cells || other.cells;
-  columns = columns || other.columns;
-  chunks = chunks || other.chunks;
+  blank = blank || other.blank;
+  proportions = proportions || other.proportions;
+  microbatches = microbatches || other.microbatches;
+  stages = stages || other.stages;
+  shades = shades || other.shades;
 }
 
 std::string Picture::legend(const Signs& signs, std::size_t margin, int width, bool colour) {
@@ -291,17 +341,27 @@ std::string Picture::legend(const Signs& signs, std::size_t margin, int width, b
   }
   const auto add_plain = [&](const std::string& text) { add(text, text); };
   if (signs.cells) add_plain("& both in one");
-  if (signs.columns) {
-    add_plain("a column shows what fills most of it");
-    add_plain("dot: mostly idle");
+  if (signs.stages) {
+    add_plain("4B0: virtual stage 4, microbatch 0");
+  } else if (signs.microbatches) {
+    add_plain("B0: microbatch 0");
   }
-  if (signs.chunks) add_plain("F3.1: microbatch 3, chunk 1");
-  if (!signs.columns && !signs.chunks) add_plain("blank: bubble");
+  if (signs.shades) {
+    add_plain(colour ? "lighter: later chunks" : "small letters: later chunks");
+  }
+  if (signs.proportions) add_plain("letters in proportion to time");
+  if (signs.blank) add_plain("blank: bubble");
   return out + "\n";
 }
 
 std::string Picture::draw() const {
   return axis() + rows() + legend(signs(), margin_, terminal_.width, terminal_.colour);
+}
+
+std::string draw(const TimelinePanel& panel, const Terminal& terminal) {
+  Picture picture(Picture::frame_of(panel), terminal);
+  panel.replay([&](const Span& span) { picture.add(span); });
+  return picture.draw();
 }
 
 }  // namespace pipesim

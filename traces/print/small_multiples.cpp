@@ -22,18 +22,22 @@ std::string small_multiples(const TimelineGroup& group, const Terminal& terminal
       }
     });
   }
-  std::string out = bold(wrap(group.heading, terminal.width), terminal.colour) + "\n";
+  std::string out;
+  if (!group.heading.empty()) {
+    out = bold(wrap(group.heading, terminal.width), terminal.colour) + "\n\n";
+  }
   Picture::Signs signs;
   std::size_t margin = 0;
   for (const TimelinePanel& panel : group.panels) {
-    Picture::Frame frame =
-        Picture::frame_of(panel.chunk_of_stage, panel.actions_of_rank, longest_ns);
+    Picture::Frame frame = Picture::frame_of(panel);
+    frame.makespan_ns = longest_ns;
     frame.longest_list = longest_list;
     frame.unit_ns = unit_ns;
     Picture picture(std::move(frame), terminal);
     panel.replay([&](const Span& span) { picture.add(span); });
-    if (&panel == &group.panels.front()) out += "\n" + picture.axis();
-    out += wrap(panel.title, terminal.width) + "\n" + picture.rows();
+    if (&panel == &group.panels.front()) out += picture.axis();
+    if (!panel.title.empty()) out += wrap(panel.title, terminal.width) + "\n";
+    out += picture.rows();
     signs.add(picture.signs());
     margin = picture.margin();
   }

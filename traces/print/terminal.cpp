@@ -13,6 +13,7 @@
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/draw/colours.h"
+#include "traces/print/action_label.h"
 
 namespace pipesim {
 namespace {
@@ -97,13 +98,13 @@ void Progress::show(const std::string& what) {
 }
 
 std::string paint(std::string_view text, Kind kind, bool colour) {
-  switch (kind) {
-    case Kind::F: return white_on(colours::forward, text, colour);
-    case Kind::I:
-    case Kind::B: return black_on(colours::backward, text, colour);
-    case Kind::W: return black_on(colours::weight_gradient, text, colour);
-    default: return white_on(colours::neutral, text, colour);
-  }
+  return paint(text, kind, 0, 1, colour);
+}
+
+std::string paint(std::string_view text, Kind kind, int chunk, int chunks, bool colour) {
+  if (!is_compute(kind)) return white_on(colours::neutral, text, colour);
+  const Colour ground = lighter(colour_of(kind), chunk, chunks);
+  return is_light(ground.light) ? black_on(ground, text, colour) : white_on(ground, text, colour);
 }
 
 std::string paint(std::string_view text, InputGroup group, bool colour) {

@@ -49,6 +49,8 @@ std::string wrap(const std::string& text, int width);
 // A palette that colour-blind eyes tell apart (Okabe and Ito): forward blue,
 // backward and input gradient orange, weight gradient green, transfers grey.
 std::string paint(std::string_view text, Kind kind, bool colour);
+// The same of one of a rank's chunks, later ones lighter.
+std::string paint(std::string_view text, Kind kind, int chunk, int chunks, bool colour);
 // Of an input pipeline: compute blue, rows orange, exchanges green, copies purple, the host grey.
 std::string paint(std::string_view text, InputGroup group, bool colour);
 std::string bold(std::string_view text, bool colour);

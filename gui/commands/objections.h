@@ -1,0 +1,17 @@
+// Why a command means nothing for what is open and how it is looked at.
+//
+// A pure function; any thread.
+#pragma once
+
+#include <string>
+
+#include "gui/commands/commands.h"
+
+namespace pipesim::gui {
+
+// A sentence that says what is missing; empty where the command may change something. What
+// undo and redo need is not asked: the view does not know its history.
+std::string objection_to(Command command, const Document& document, const Scene& scene,
+                         const View& view);
+
+}  // namespace pipesim::gui

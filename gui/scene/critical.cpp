@@ -1,0 +1,62 @@
+// Where the critical paths of runs are on their lanes.
+#include <algorithm>
+#include <limits>
+
+#include "gui/scene/scene_parts.h"
+#include "sim/compare/critical_path.h"
+
+namespace pipesim::gui {
+namespace {
+
+std::vector<PathStep> path_of(const Document& document, int trace) {
+  const RecordedRun& run = *document.trace(trace).run;
+  const auto side = document.side_of(trace);
+  return side ? critical_path_of(document.pair->comparison, *side, run) : critical_path_of(run);
+}
+
+Lane* lane_of_work(Group& group, int trace) {
+  const auto found = std::ranges::find_if(group.lanes, [&](const Lane& lane) {
+    return lane.trace == trace &&
+           (lane.kind == LaneKind::work || lane.kind == LaneKind::difference);
+  });
+  return found == group.lanes.end() ? nullptr : &*found;
+}
+
+void add_path(Scene& scene, const Document& document, int trace) {
+  const bool slots = scene.options.alignment == Alignment::slot;
+  std::vector<std::int64_t> free_ns(scene.groups.size(), std::numeric_limits<std::int64_t>::min());
+  for (const PathStep& step : path_of(document, trace)) {
+    const auto rank = static_cast<std::size_t>(step.rank);
+    Lane* lane = lane_of_work(scene.groups[rank], trace);
+    if (lane == nullptr || (slots && step.transfers)) continue;
+    const auto ref = static_cast<Ref>(step.span);
+    Bar bar{step.start_ns, step.end_ns, ref, critical_shade};
+    if (slots) {
+      const auto place = find(scene, document, {trace, ref, false});
+      if (!place) continue;
+      bar.start_ns = place->range.from_ns;
+      bar.end_ns = place->range.to_ns;
+    }
+    bar.start_ns = std::max(bar.start_ns, free_ns[rank]);
+    if (bar.start_ns > bar.end_ns) continue;
+    free_ns[rank] = bar.end_ns;
+    lane->critical.add(bar);
+  }
+}
+
+}  // namespace
+
+void set_critical(Scene& scene, const Document& document) {
+  for (Group& group : scene.groups) {
+    for (Lane& lane : group.lanes) lane.critical = {};
+  }
+  if (!scene.options.critical) return;
+  for (int trace = 0; trace < static_cast<int>(document.traces.size()); ++trace) {
+    if (document.trace(trace).run) add_path(scene, document, trace);
+  }
+  for (Group& group : scene.groups) {
+    for (Lane& lane : group.lanes) lane.critical.finish();
+  }
+}
+
+}  // namespace pipesim::gui

@@ -1,0 +1,14 @@
+// Notes on common mistakes, for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/request/notes.h"
+
+namespace pipesim::cli {
+
+// In lines of at most `width`; empty where there are none.
+std::string notes_report(const std::vector<Note>& notes, int width);
+
+}  // namespace pipesim::cli

@@ -1,0 +1,37 @@
+// Timelines to be drawn: what terminal pictures and figures are made of.
+//
+// A panel owns no spans: it replays them, each time the same, and what they are replayed from
+// has to live as long as it does. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "traces/timeline.h"
+
+namespace pipesim {
+
+struct TimelinePanel {
+  std::string title;                // one line, or empty
+  std::vector<int> chunk_of_stage;  // of all virtual stages
+  std::vector<std::size_t> actions_of_rank;
+  std::int64_t makespan_ns = 0;
+  std::function<void(const SpanSink&)> replay;
+
+  int chunks() const;  // the most a rank holds
+};
+
+// Panels on one axis, under a heading of one line; below them a note. Either may be empty.
+struct TimelineGroup {
+  std::string heading;
+  std::vector<TimelinePanel> panels;
+  std::string note;
+};
+
+// The ranks that fit a page: all, or an even choice with the first and last.
+std::vector<int> shown_ranks(int ranks);
+
+}  // namespace pipesim
