@@ -12,8 +12,14 @@ namespace {
 
 // However short a bar is, it is seen.
 constexpr double least_filled = 0.375;
-// Bars of fewer columns than this are not told apart.
-constexpr double least_seen = 2.5;
+// Bars of fewer columns than this, in the mean of what is in sight, are not told apart. A cell
+// is an exception where its bars are clearly shorter, or longer, than that: rows look alike all
+// along where they are.
+constexpr double least_seen = 2.75;
+constexpr double least_seen_at_all = 1.25;
+constexpr double least_seen_surely = 3.5;
+// Of a column in which more bars end each is not looked at.
+constexpr std::size_t most_looked_into = 4;
 // Cells are so many times as long as a wide bar at least, and less than twice that.
 constexpr int cell_in_wide = 3;
 
@@ -56,6 +62,9 @@ class RowPainter {
   }
 
   void paint() {
+    const std::size_t in_sight =
+        row_.first_ending_after(time(columns())) - row_.first_ending_after(time(0));
+    is_dense_ = least_seen * static_cast<double>(in_sight) > static_cast<double>(columns_of_row());
     take(time(0));
     for (std::size_t x = 0; x < columns();) {
       const std::int64_t from = time(x);
@@ -72,18 +81,16 @@ class RowPainter {
       const std::int64_t start_ns = row_.start_ns(next);
       const std::int64_t end_ns = row_.end_ns(next);
       if (start_ns >= to) {
-        if (next > 0 && start_ns - row_.end_ns(next - 1) < wide_ns) share(x);
-        ++x;
+        x = next > 0 && start_ns - row_.end_ns(next - 1) < wide_ns ? share(x) : x + 1;
       } else if (start_ns <= from && end_ns >= to && end_ns - start_ns >= wide_ns) {
         x = fill(next, x);
       } else {
-        if (!decide(next, x)) share(x);
-        ++x;
+        x = share(x);
       }
     }
-    draw_shared();
+    end_cell();
     add_instants();
-    keep_what_was_there();
+    put_behind();
   }
 
  private:
@@ -93,9 +100,10 @@ class RowPainter {
     std::int64_t before_ns = 0;  // filled with it at swept_ns_
     std::int64_t busy_ns = 0;    // of what is drawn just now
   };
-  // A column that short bars have.
+  // A column that short bars have, or some of them.
   struct Shared {
     std::size_t x = 0;
+    std::size_t columns = 1;  // from x on
     std::int64_t length_ns = 0;
     std::size_t ends = 0;    // of bars that are not wide
     bool has_short = false;  // work that is within it, as far as a look tells
@@ -104,6 +112,14 @@ class RowPainter {
   std::span<Used> used() { return {used_.data(), used_count_}; }
   std::size_t columns() const { return strip_.columns.size(); }
   std::int64_t time(std::size_t column) const { return times_[column] - paint_.offset_ns; }
+
+  // Between the row's ends.
+  std::int64_t columns_of_row() const {
+    const auto at = [&](std::int64_t time_ns) {
+      return std::ranges::lower_bound(times_, time_ns + paint_.offset_ns) - times_.begin();
+    };
+    return at(row_.end_ns(row_.size() - 1)) - at(row_.start_ns(0));
+  }
 
   void take(std::int64_t at_ns) {
     const ShadeTimes& filled = sweep_.filled_before(at_ns);
@@ -151,7 +167,7 @@ class RowPainter {
       const std::int64_t length_ns = row_.end_ns(i) - row_.start_ns(i);
       if (length_ns < wide_ns) {
         has_bubble = has_bubble || length_ns > 0;
-        if ((length_ns == 0 || is_bubble(row_[i].shade)) && i - next < 8) continue;
+        if (length_ns == 0 || is_bubble(row_[i].shade)) continue;
         return false;
       }
       const std::int64_t own = std::min(row_.end_ns(i), to) - std::max(row_.start_ns(i), from);
@@ -173,24 +189,17 @@ class RowPainter {
     return true;
   }
 
-  // Of a column that no wide bar has: notes what fills it.
-  void share(std::size_t x) {
+  // Of a column that no wide bar has to itself: notes what fills it. Returns the next one.
+  std::size_t share(std::size_t x) {
+    if (!is_of_cell(x)) end_cell();
+    const std::size_t end = x + pace(x);
     const std::int64_t from = time(x);
-    const std::int64_t to = time(x + 1);
+    const std::int64_t to = time(end);
     if (swept_ns_ != from) take(from);
     const std::size_t next = sweep_.next();
     const ShadeTimes& filled = sweep_.filled_before(to);
     swept_ns_ = to;
-    Shared column{x, to - from, sweep_.next() - next, false};
-    if (column.ends > 0) {
-      column.has_short = column.ends > 4;
-      for (std::size_t i = 0; i < std::min<std::size_t>(column.ends, 4); ++i) {
-        const Bar bar = row_[next + i];
-        column.has_short = column.has_short || (bar.start_ns >= from && !is_bubble(bar.shade));
-      }
-      const std::int64_t length_ns = row_.end_ns(next) - row_.start_ns(next);
-      if (length_ns >= (to - from) * paint_.least_wide) --column.ends;
-    }
+    Shared column{x, end - x, to - from, sweep_.next() - next, true};
     std::int64_t all_ns = 0;
     for (Used& one : used()) {
       const std::int64_t busy_ns = filled[one.shade] - one.before_ns;
@@ -198,33 +207,74 @@ class RowPainter {
       all_ns += busy_ns;
       busy_ns_.push_back(busy_ns);
     }
+    if (end == x + 1 && column.ends <= most_looked_into) {
+      if (row_.start_ns(next) < to && decide(next, x)) {
+        busy_ns_.resize(busy_ns_.size() - used_count_);
+        return end;
+      }
+      look_at(next, from, column);
+    }
     shared_.push_back(column);
-    if (2 * all_ns >= to - from) note_filled(x);
+    for (; x < end && 2 * all_ns >= to - from; ++x) note_filled(x);
+    return end;
+  }
+
+  // Columns that are looked at in one go: where the last had many bars, so many that a wide
+  // bar has the first of some, whole.
+  std::size_t pace(std::size_t x) const {
+    if (!is_dense_ || shared_.empty() || !row_.instants().empty()) return 1;
+    const Shared& last = shared_.back();
+    const auto most = static_cast<std::size_t>(paint_.least_wide) - 1;
+    if (last.ends <= most_looked_into * last.columns || x + most >= columns()) return 1;
+    if (row_.end_ns(row_.size() - 1) < time(x + most)) return 1;
+    return times_[x] >> cell_bits_ == times_[x + most - 1] >> cell_bits_ ? most : 1;
+  }
+
+  void look_at(std::size_t next, std::int64_t from, Shared& column) const {
+    column.has_short = false;
+    for (std::size_t i = next; i < next + column.ends; ++i) {
+      const Bar bar = row_[i];
+      const bool is_work = bar.end_ns > bar.start_ns && !is_bubble(bar.shade);
+      if (is_work && bar.start_ns >= from) column.has_short = true;
+    }
+    const bool first_is_wide = column.ends > 0 && row_.end_ns(next) - row_.start_ns(next) >=
+                                                      column.length_ns * paint_.least_wide;
+    if (first_is_wide) --column.ends;
   }
 
   // Where bars are short, the columns of a cell that follow each other share a stack. Where
   // they are long enough to be told apart, or few, each column is by itself.
-  void draw_shared() {
+  void end_cell() {
+    if (shared_.empty()) return;
     std::size_t ends = 0;
     for (const Shared& column : shared_) ends += column.ends;
-    const bool dense = least_seen * static_cast<double>(ends) > static_cast<double>(shared_.size());
-    for (std::size_t i = 0; i < shared_.size();) {
-      std::size_t last = i + 1;
-      while (dense && last < shared_.size() && are_of_one_cell(last - 1, last)) ++last;
-      const bool together = dense && last - i >= 2 * static_cast<std::size_t>(paint_.least_wide);
-      if (together) {
-        const std::int64_t length_ns = sum(i, last);
-        for (; i < last; ++i) stack(shared_[i].x, length_ns, 0);
-      }
-      for (; i < last; ++i) {
+    const std::size_t width = shared_.back().x + shared_.back().columns - shared_.front().x;
+    const bool is_few = width < 2 * static_cast<std::size_t>(paint_.least_wide);
+    if (!is_few) {
+      const double least = is_dense_ ? least_seen_surely : least_seen_at_all;
+      is_dense_ = least * static_cast<double>(ends) > static_cast<double>(width);
+    }
+    if (is_dense_ && !is_few) {
+      const std::int64_t length_ns = sum(0, shared_.size());
+      stack(shared_, length_ns, 0);
+    } else {
+      for (std::size_t i = 0; i < shared_.size(); ++i) {
         sum(i, i + 1);
         if (shared_[i].has_short) {
-          stack(shared_[i].x, shared_[i].length_ns, least_filled);
+          stack(std::span(shared_).subspan(i, 1), shared_[i].length_ns, least_filled);
         } else {
           give_to_greatest(shared_[i]);
         }
       }
     }
+    shared_.clear();
+    busy_ns_.clear();
+  }
+
+  bool is_of_cell(std::size_t x) const {
+    if (shared_.empty()) return true;
+    const Shared& last = shared_.back();
+    return x == last.x + last.columns && times_[x] >> cell_bits_ == times_[last.x] >> cell_bits_;
   }
 
   // Into busy_ns, what fills those columns; and how long they are.
@@ -239,11 +289,6 @@ class RowPainter {
     return length_ns;
   }
 
-  bool are_of_one_cell(std::size_t one, std::size_t other) const {
-    const std::size_t x = shared_[one].x;
-    return shared_[other].x == x + 1 && times_[x] >> cell_bits_ == times_[x + 1] >> cell_bits_;
-  }
-
   void give_to_greatest(const Shared& column) {
     std::int64_t idle_ns = column.length_ns;
     for (const Used& one : used()) idle_ns -= one.busy_ns;
@@ -251,9 +296,9 @@ class RowPainter {
     if (greatest != used().end() && greatest->busy_ns > idle_ns) set(column.x, greatest->colour);
   }
 
-  // Of `length_ns` what is busy, from the bottom; where anything is, at least that part of
-  // the height, and a row of pixels.
-  void stack(std::size_t x, std::int64_t length_ns, double least) {
+  // Columns of which busy_ns tells what of `length_ns` is busy: as layers from the bottom.
+  // Where anything is, they have at least that part of the height, and a row of pixels.
+  void stack(std::span<const Shared> shared, std::int64_t length_ns, double least) {
     std::int64_t all_ns = 0;
     for (const Used& one : used()) all_ns += one.busy_ns;
     if (all_ns == 0) return;
@@ -264,27 +309,32 @@ class RowPainter {
     const auto top_of = [&](std::int64_t ns) {
       return strip_.height - static_cast<int>(static_cast<double>(ns) * rows_a_ns + 0.5);
     };
+    std::array<DrawList::Strip::Part, shade_count> layers;
+    std::size_t count = 0;
     int top = top_of(all_ns);
-    Rgb above = strip_.columns[x];
-    set(x, above);
     for (const Used& one : used()) {
-      if (one.busy_ns == 0) continue;
       all_ns -= one.busy_ns;
       const int bottom = top_of(all_ns);
       if (bottom == top) continue;
-      if (top <= 0) {
-        set(x, one.colour);
-      } else if (one.colour != above) {
-        strip_.parts.push_back({static_cast<int>(x), top, one.colour});
-      }
-      above = one.colour;
+      const bool as_above = count > 0 && layers[count - 1].colour == one.colour;
+      if (!as_above) layers[count++] = {0, 1, std::max(top, 0), one.colour};
       top = bottom;
+    }
+    const std::size_t first = shared.front().x;
+    const std::size_t end = shared.back().x + shared.back().columns;
+    for (std::size_t x = first; x < end; ++x) {
+      set(x, layers[0].top == 0 ? layers[0].colour : strip_.columns[x]);
+    }
+    for (auto& layer : std::span(layers).first(count)) {
+      if (layer.top == 0) continue;
+      layer.column = static_cast<int>(first);
+      layer.width = static_cast<int>(end - first);
+      strip_.parts.push_back(layer);
     }
   }
 
   void add_instants() {
     if (mostly_filled_.empty()) return;
-    std::vector<char> shown(columns());
     const auto instants = row_.instants();
     std::size_t next = 0;
     for (std::size_t x = 0; x < columns(); ++x) {
@@ -292,23 +342,22 @@ class RowPainter {
       if (next == instants.size()) break;
       if (instants[next].time_ns >= time(x + 1) || mostly_filled_[x]) continue;
       set(x, paint_.shades[row_[instants[next].bar].shade]);
-      shown[x] = 1;
+      if (!strip_.parts.empty()) cover(strip_.parts, x);
     }
-    std::erase_if(strip_.parts, [&](const auto& part) {
-      return shown[static_cast<std::size_t>(part.column)] != 0;
-    });
   }
 
-  // Parts of columns that this row leaves as they were.
-  void keep_what_was_there() {
+  void cover(std::vector<DrawList::Strip::Part>& parts, std::size_t x) const {
+    parts.push_back({static_cast<int>(x), 1, 0, strip_.columns[x]});
+  }
+
+  // What was there before this row lies behind it.
+  void put_behind() {
     if (before_.empty()) return;
-    std::erase_if(before_, [&](const auto& part) {
-      return painted_[static_cast<std::size_t>(part.column)] != 0;
-    });
-    const auto own = std::ssize(strip_.parts);
-    strip_.parts.insert(strip_.parts.end(), before_.begin(), before_.end());
-    std::ranges::inplace_merge(strip_.parts, strip_.parts.begin() + own, {},
-                               &DrawList::Strip::Part::column);
+    for (std::size_t x = 0; x < columns(); ++x) {
+      if (painted_[x] != 0) cover(before_, x);
+    }
+    before_.insert(before_.end(), strip_.parts.begin(), strip_.parts.end());
+    strip_.parts.swap(before_);
   }
 
   const BarRow& row_;
@@ -322,7 +371,8 @@ class RowPainter {
   std::int64_t swept_ns_ = 0;
   std::size_t decided_for_ = std::numeric_limits<std::size_t>::max();
   int cell_bits_ = 0;
-  std::vector<Shared> shared_;
+  bool is_dense_ = false;
+  std::vector<Shared> shared_;         // columns that follow each other, of one cell
   std::vector<std::int64_t> busy_ns_;  // of each of them, by used_
   std::vector<char> mostly_filled_;    // columns, where the row has bars of no length
   std::vector<DrawList::Strip::Part> before_;

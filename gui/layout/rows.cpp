@@ -63,12 +63,8 @@ struct RowDrawer {
     if (seen.height() == 0) return;
     if (seen.height() < strip.height) {
       const int above = seen.top - strip.y;
-      for (auto& part : strip.parts) {
-        part.top -= above;
-        if (part.top <= 0) strip.columns[static_cast<std::size_t>(part.column)] = part.colour;
-      }
-      std::erase_if(strip.parts,
-                    [&](const auto& part) { return part.top <= 0 || part.top >= seen.height(); });
+      for (auto& part : strip.parts) part.top = std::max(part.top - above, 0);
+      std::erase_if(strip.parts, [&](const auto& part) { return part.top >= seen.height(); });
       strip.y = seen.top;
       strip.height = seen.height();
     }
@@ -133,7 +129,7 @@ struct RowDrawer {
       const int height = std::min(drawing.scaled(3), placed.height / 2);
       DrawList::Strip path{strip.x, placed.y + placed.height - height, height, columns, {}};
       for (const auto& part : strip.parts) {  // what is lowest
-        path.columns[static_cast<std::size_t>(part.column)] = part.colour;
+        std::fill_n(path.columns.begin() + part.column, part.width, part.colour);
       }
       add_strip(std::move(strip));
       paint.shades.fill(drawing.palette.shades[critical_shade]);
@@ -198,9 +194,12 @@ void draw_labels(Drawing& drawing) {
         static_cast<double>(place.length_ns) / drawing.picture.viewport.ns_per_pixel();
     int room = std::min(place.width + 1, static_cast<int>(exact)) - drawing.scaled(label_gaps);
     const OpenTrace* trace = drawing.trace(place.trace);
-    // An action's W is half as wide again as other letters are.
-    const bool is_action = trace != nullptr && trace->run && place.ref != no_ref;
-    if (is_action && trace->run->spans[place.ref].action.kind == Kind::W) room -= drawing.scaled(4);
+    if (trace != nullptr && trace->run && place.ref != no_ref) {
+      // W is half as wide again as other letters are, and GRAD_NORM has some of its kind.
+      const Kind kind = trace->run->spans[place.ref].action.kind;
+      if (kind == Kind::W) room -= drawing.scaled(4);
+      if (!takes_microbatch(kind)) room -= drawing.scaled(8);
+    }
     for (std::string& name : names_of(drawing, place)) {
       if (name.empty() || drawing.text_width(name) > room) continue;
       const Rgb colour = is_bubble(place.shade) || place.faint ? drawing.palette.faint_text

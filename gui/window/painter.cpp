@@ -60,12 +60,9 @@ class Pixels {
     const Rgb* from = strip.columns.data() + skipped;
     for (int i = 0; i < to_x - from_x; ++i) to[i] = from[i] | opaque;
     repeat(from_x, to_x, from_y, to_y);
-    for (std::size_t i = 0; i < strip.parts.size(); ++i) {
-      const auto& part = strip.parts[i];
-      const bool last = i + 1 == strip.parts.size() || strip.parts[i + 1].column != part.column;
-      const int x = strip.x + part.column;
-      if (x < from_x || x >= to_x) continue;
-      column(x, strip.y + part.top, last ? to_y : strip.y + strip.parts[i + 1].top, part.colour);
+    for (const auto& part : strip.parts) {
+      fill(strip.x + part.column, strip.y + part.top, part.width, strip.height - part.top,
+           part.colour);
     }
   }
 

@@ -48,8 +48,11 @@ TEST(Painter, StripsFillTheirRowsAndNothingElse) {
 
 TEST(Painter, StripsHaveSeveralColoursInAColumn) {
   DrawList list = blank(5, 5);
-  list.strips.push_back(
-      {1, 1, 3, {red, red, blue}, {{0, 1, blue}, {0, 2, red}, {1, 2, blue}, {2, 1, red}}});
+  list.strips.push_back({1,
+                         1,
+                         3,
+                         {red, red, blue},
+                         {{0, 1, 1, blue}, {0, 1, 2, red}, {1, 2, 2, blue}, {2, 1, 1, red}}});
   EXPECT_EQ(all(painted(list, 11)), ".....\n.rrb.\n.brr.\n.rbr.\n.....\n");
   list.strips[0].x = -1;  // what lies outside is cut off
   list.strips[0].y = 3;
@@ -111,7 +114,7 @@ TEST(Painter, LayersLieInTheirOrder) {
   list.covers.push_back({3, 0, 1, 1, blue});
   list.lines.push_back({2, 0, 3, 0, red});
   list.boxes.push_back({1, 0, 3, 1, blue});
-  list.strips.push_back({0, 0, 1, {red, red, red, red}});
+  list.strips.push_back({0, 0, 1, {red, red, red, red}, {}});
   list.grounds.push_back({0, 0, 4, 1, blue});
   EXPECT_EQ(all(painted(list, 11)), "rbrb\n");
 }

@@ -39,18 +39,6 @@ void add_runs(Buffer& out, const Values& values, Write&& write) {
   add(out, "\n");
 }
 
-void add_columns(Buffer& out, const DrawList::Strip& strip) {
-  add(out, "strip {},{} {}x{}", strip.x, strip.y, strip.columns.size(), strip.height);
-  std::vector<std::string> columns;
-  columns.reserve(strip.columns.size());
-  for (const Rgb colour : strip.columns) columns.push_back(fmt::format("{:06x}", colour));
-  for (const auto& part : strip.parts) {
-    columns[static_cast<std::size_t>(part.column)] +=
-        fmt::format("/{}:{:06x}", part.top, part.colour);
-  }
-  add_runs(out, columns, [&](const std::string& column) { add(out, "{}", column); });
-}
-
 }  // namespace
 
 void DrawList::clear() { *this = DrawList{}; }
@@ -59,7 +47,13 @@ std::string to_text(const DrawList& list) {
   Buffer out;
   add(out, "picture {}x{} background {:06x}\n", list.width, list.height, list.background);
   for (const auto& box : list.grounds) add_box(out, "ground", box);
-  for (const auto& strip : list.strips) add_columns(out, strip);
+  for (const auto& strip : list.strips) {
+    add(out, "strip {},{} {}x{}", strip.x, strip.y, strip.columns.size(), strip.height);
+    add_runs(out, strip.columns, [&](Rgb colour) { add(out, "{:06x}", colour); });
+    for (const auto& part : strip.parts) {
+      add(out, "  from {},{} {} wide {:06x}\n", part.column, part.top, part.width, part.colour);
+    }
+  }
   for (const auto& area : list.areas) {
     add(out, "area {},{} {}x{} line {:06x}", area.x, area.y, area.tops.size(), area.height,
         area.line);

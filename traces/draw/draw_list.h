@@ -23,19 +23,20 @@ struct DrawList {
     int opacity = 255;       // of the fill
     std::string title = {};  // shown where the mouse is, by what shows an SVG
   };
-  // A row of a timeline: a colour for each column of pixels, from the top, and what other
-  // colours follow below it.
+  // A row of a timeline: a colour for each column of pixels, and what other colours some have
+  // further down.
   struct Strip {
     struct Part {
-      int column = 0;
-      int top = 0;  // rows of pixels from the strip's; more than 0, less than its height
+      int column = 0;  // the first
+      int width = 1;
+      int top = 0;  // rows of pixels below the strip's; from there it goes to the bottom
       Rgb colour = 0;
 
       bool operator==(const Part&) const = default;
     };
     int x = 0, y = 0, height = 0;
     std::vector<Rgb> columns;
-    std::vector<Part> parts;  // by column, then downwards; each goes on to the next
+    std::vector<Part> parts;  // each in front of those before it
   };
   // A curve: for each column the first filled pixel's row, counted from `y`;
   // `height` where nothing is to be drawn. Filled down to `y + height`.

@@ -181,8 +181,8 @@ std::string to_png(const DrawList& list, int font_pixels) {
     for (std::size_t i = 0; i < strip.columns.size(); ++i) {
       image.fill(strip.x + static_cast<int>(i), strip.y, 1, strip.height, strip.columns[i]);
     }
-    for (const auto& part : strip.parts) {  // each over what it goes on from
-      image.fill(strip.x + part.column, strip.y + part.top, 1, strip.height - part.top,
+    for (const auto& part : strip.parts) {
+      image.fill(strip.x + part.column, strip.y + part.top, part.width, strip.height - part.top,
                  part.colour);
     }
   }

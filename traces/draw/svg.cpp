@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <span>
-#include <utility>
 
 #include "traces/draw/draw_list.h"
 #include "traces/draw/text_buffer.h"
@@ -33,41 +31,21 @@ void add_box(Buffer& out, const DrawList::Box& box) {
 }
 
 void add_strip(Buffer& out, const DrawList::Strip& strip) {
-  const auto count = static_cast<int>(strip.columns.size());
-  const auto colour_of = [&](int x) { return strip.columns[static_cast<std::size_t>(x)]; };
-  const auto add_rect = [&](int x, int end, int top, int bottom, Rgb colour) {
+  const auto add_rect = [&](std::size_t x, std::size_t width, int top, Rgb colour) {
     add(out,
         R"(<rect x="{}" y="{}" width="{}" height="{}" fill="#{:06x}"/>)"
         "\n",
-        strip.x + x, strip.y + top, end - x, bottom - top, colour);
+        strip.x + static_cast<int>(x), strip.y + top, width, strip.height - top, colour);
   };
-  auto parts = strip.parts.begin();
-  const auto parts_of = [&](int x) {
-    const auto end =
-        std::find_if(parts, strip.parts.end(), [x](const auto& part) { return part.column != x; });
-    return std::span(std::exchange(parts, end), end);
-  };
-  const auto look_alike = [](const auto& one, const auto& other) {
-    return one.top == other.top && one.colour == other.colour;
-  };
-  // Neighbours that are alike, all the way down, as one.
-  for (int x = 0; x < count;) {
-    const auto below = parts_of(x);
-    int end = x + 1;
-    for (; end < count && colour_of(end) == colour_of(x); ++end) {
-      const auto before = parts;
-      if (std::ranges::equal(parts_of(end), below, look_alike)) continue;
-      parts = before;
-      break;
-    }
-    int top = 0;
-    Rgb colour = colour_of(x);
-    for (const auto& part : below) {
-      add_rect(x, end, std::exchange(top, part.top), part.top, colour);
-      colour = part.colour;
-    }
-    add_rect(x, end, top, strip.height, colour);
-    x = end;
+  for (std::size_t i = 0; i < strip.columns.size();) {
+    std::size_t end = i + 1;
+    while (end < strip.columns.size() && strip.columns[end] == strip.columns[i]) ++end;
+    add_rect(i, end - i, 0, strip.columns[i]);
+    i = end;
+  }
+  for (const auto& part : strip.parts) {
+    add_rect(static_cast<std::size_t>(part.column), static_cast<std::size_t>(part.width), part.top,
+             part.colour);
   }
 }
 
