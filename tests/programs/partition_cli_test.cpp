@@ -296,7 +296,7 @@ TEST(PartitionCli, RefusesWhatIsTooLargeToSearch) {
   const Outcome refused =
       call("partition --schedule 1f1b --stages 6000 --microbatches 4 --costs " + costs);
   EXPECT_EQ(refused.status, 2);
-  EXPECT_NE(refused.err.find("8,000 layers in 6,000 stages: more than can be searched"),
+  EXPECT_NE(refused.err.find("8,000 layers in 6,000 virtual stages: more than can be searched"),
             std::string::npos)
       << refused.err;
 }

@@ -56,7 +56,7 @@ TEST(StreamsCli, SaysWhatALineChanges) {
   EXPECT_EQ(before["makespan_ns"], 18'000'000);
   EXPECT_EQ(behind["makespan_ns"], 20'000'000);
   EXPECT_EQ(call("schedule check " + file).out.substr(file.size()),
-            ": 3 ranks, 3 stages, 4 microbatches, 56 actions\nfifo        runs\n");
+            ": 3 stages, 4 microbatches, 56 actions\nfifo        runs\n");
   EXPECT_EQ(call("schedule streams " + file + " -o " + file).status, 0);
   EXPECT_EQ(json_of("--schedule " + file + " --iterations 2"), behind);
 

@@ -195,7 +195,7 @@ TEST_F(WhatIfCommand, RefusesInOneSentence) {
            {{"--link", "0-2=2x"}, "ranks 0 and 2 exchange no messages"},
            {{"--link", "0=2x"}, "'0' are no two ranks"},
            {{"--schedule", "1f1c"}, "unknown schedule '1f1c'"},
-           {{"--schedule", "interleaved", "--virtual-stages", "2"}, "needs times of 8 stages"},
+           {{"--schedule", "interleaved", "--virtual-stages", "2"}, "needs times of 8 virtual stages"},
            {{"--layout", "1,1,1,1"}, "does not say what each layer took"},
            {{"--microbatches", "0"}, "--microbatches"},
            {{"--virtual-stages", "2", "--scale", "B=1"}, "--virtual-stages: belongs to --schedule"},
