@@ -171,7 +171,7 @@ Placement given_placement(const CostSource& source, const std::optional<Placemen
     throw input_error(fmt::format(
         "{}: of {}, but the model is to be split over {}; give one value for all, {} in its "
         "order, or a multiple of that",
-        name, plural(told, "stage"), plural(ranks, "rank"), ranks));
+        name, plural(told, "virtual stage"), plural(ranks, "rank"), ranks));
   }
   return Placement::loop(ranks, std::max(1, told / ranks));
 }

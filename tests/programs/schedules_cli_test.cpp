@@ -124,7 +124,7 @@ TEST(ComparedSchedules, TakeCostsByStage) {
         R"(, "optimizer_ns": [50, 50])");
   expect_alike(looped, json_of("--schedule interleaved " + line));
   expect_refused("schedules --compare --stages 3 --microbatches 6 --costs " + costs,
-                 "of 4 stages, but the model is to be split over 3 ranks");
+                 "of 4 virtual stages, but the model is to be split over 3 ranks");
   expect_refused("schedules --compare --stages 4 --microbatches 8 --forward 1ms,2ms,3ms",
                  "of 3 stages, but the model is to be split over 4 ranks; give one value for all, "
                  "4 in its order");
@@ -334,7 +334,7 @@ TEST(ComparedSchedules, TakeCostsOfARun) {
   expect_refused("schedules --compare --forward 1ms --run " + run, "--forward and --run");
   expect_refused("schedules --compare --costs " + costs + " --run " + run, "--costs and --run");
   expect_refused("schedules --compare --stages 3 --run " + run,
-                 "of 4 stages, but the model is to be split over 3 ranks");
+                 "of 4 virtual stages, but the model is to be split over 3 ranks");
 }
 
 // ---- Pictures
