@@ -119,8 +119,8 @@ class Area {
     }
     Sum& sum = sums_.at(one.trace).sums[what];
     if (sum.count == 0) {
-      sum.shade =
-          is_bubble(one.bar.shade) ? one.bar.shade : shadings_.at(one.trace)->of(one.bar.ref);
+      sum.shade = is_bubble(one.bar.shade) ? one.bar.shade
+                                           : full_shade(shadings_.at(one.trace)->of(one.bar.ref));
     }
     sum.add(one);
   }
