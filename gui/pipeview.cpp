@@ -63,7 +63,9 @@ Settings settings_of(const Flags& flags) {
   Settings settings;
   if (flags.profile.schedule) settings.schedule = *flags.profile.schedule;
   if (settings.schedule.find_first_of("./") != std::string::npos) {
-    throw input_error("--schedule is about traces; give one, or the name of a schedule to play");
+    throw input_error(
+        "--schedule: the playground plays schedules by name; for a file, write a trace with "
+        "`pipesim --schedule FILE --trace run.json` and open that");
   }
   std::vector<std::string> names;
   for (const Offer& offer : offers()) {
@@ -73,12 +75,17 @@ Settings settings_of(const Flags& flags) {
   if (std::ranges::find(names, settings.schedule) == names.end()) {
     throw input_error("--schedule: " + unknown_name("schedule", settings.schedule, names));
   }
-  const auto count = [](const Flag& flag, const char* where, int& value) {
-    if (flag) value = parse_count(*flag, where);
+  const auto count = [](const Flag& flag, const char* where, int most, int& value) {
+    if (!flag) return;
+    value = parse_count(*flag, where);
+    if (value <= most) return;
+    throw input_error(fmt::format(
+        "{} {}: the playground has at most {}; `pipesim --trace FILE` takes more", where, *flag,
+        most));
   };
-  count(flags.stages, "--stages", settings.stages);
-  count(flags.microbatches, "--microbatches", settings.microbatches);
-  count(flags.virtual_stages, "--virtual-stages", settings.virtual_stages);
+  count(flags.stages, "--stages", largest_stages, settings.stages);
+  count(flags.microbatches, "--microbatches", largest_microbatches, settings.microbatches);
+  count(flags.virtual_stages, "--virtual-stages", largest_chunks, settings.virtual_stages);
   if (flags.forward) settings.forward_ns = parse_time_ns(*flags.forward, "--forward");
   if (flags.backward) {
     const std::int64_t whole = parse_time_ns(*flags.backward, "--backward");

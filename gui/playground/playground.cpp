@@ -15,8 +15,6 @@ namespace pipesim::gui {
 namespace {
 
 // So many results, of stages and microbatches, are played at once.
-constexpr int largest_stages = 64;
-constexpr int largest_microbatches = 4096;
 constexpr int largest_percent = 10'000;
 
 void check_time(std::int64_t ns, std::string_view what) {
@@ -181,12 +179,14 @@ std::string memory_text(const Settings& settings, const Prediction& prediction) 
   const Metrics& metrics = prediction.metrics;
   const auto fullest =
       std::ranges::max_element(metrics.ranks, {}, &RankMetrics::peak_activation_chunks);
-  std::string text =
-      fmt::format("at most {} on rank {}",
-                  plural(fullest->peak_activation_chunks,
-                         settings.virtual_stages > 1 ? "chunk of a microbatch" : "microbatch",
-                         settings.virtual_stages > 1 ? "chunks of microbatches" : "microbatches"),
-                  fullest - metrics.ranks.begin());
+  const std::int64_t chunks = fullest->peak_activation_chunks;
+  std::string text = settings.virtual_stages > 1
+                         ? fmt::format("at most {} in flight, as much as {:.3g} whole microbatches,",
+                                       plural(chunks, "chunk"),
+                                       static_cast<double>(chunks) / settings.virtual_stages)
+                         : fmt::format("at most {} in flight",
+                                       plural(chunks, "microbatch", "microbatches"));
+  text += fmt::format(" on rank {}", fullest - metrics.ranks.begin());
   const std::int64_t peak = prediction.peak_memory_bytes();
   if (peak > 0) text += ", " + format_bytes(peak);
   if (!settings.memory_cap_bytes) return text;

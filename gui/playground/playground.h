@@ -14,6 +14,11 @@
 
 namespace pipesim::gui {
 
+// The most that fields take, of each.
+inline constexpr int largest_stages = 64;
+inline constexpr int largest_chunks = 8;
+inline constexpr int largest_microbatches = 4096;
+
 struct Settings {
   std::string schedule = "1f1b";
   int stages = 4;

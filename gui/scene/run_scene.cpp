@@ -263,7 +263,7 @@ class RunScene {
       if (own.curve.empty()) continue;
       own.curve.finish();
       own.trace = trace_;
-      own.label = bytes ? "memory" : "microbatches held";
+      own.label = bytes ? "memory" : "in flight";
       own.bytes = bytes;
       if (bytes) own.capacity = document_.capacity_bytes;
       own.peak = filled_by(static_cast<std::int32_t>(rank), own.curve.peak().time_ns);

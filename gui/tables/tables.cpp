@@ -17,7 +17,7 @@ namespace pipesim::gui {
 namespace {
 
 // Why there is nothing to say of a pair.
-std::string without_pair(const Document& document) {
+std::string note_without_pair(const Document& document) {
   if (!document.not_compared.empty()) return document.not_compared;
   return "There is one run: open another one to compare them.";
 }
@@ -73,7 +73,7 @@ Table cause_table(const Document& document) {
   table.columns = {time_column("effect"), time_column("alone"),  text_column("class"),
                    text_column("of"),     number_column("rank"), text_column("why")};
   if (!document.pair) {
-    table.note = without_pair(document);
+    table.note = note_without_pair(document);
     return table;
   }
   const Comparison& comparison = comparison_of(document);
@@ -115,7 +115,7 @@ Table gap_table(const Document& document) {
   table.title = "Where the difference comes from";
   table.columns = {text_column("class"), time_column("difference"), text_column("meaning")};
   if (!document.pair) {
-    table.note = without_pair(document);
+    table.note = note_without_pair(document);
     return table;
   }
   const Comparison& comparison = comparison_of(document);
@@ -145,7 +145,7 @@ Table stage_kind_table(const Document& document) {
                    time_column(second + " p90"), number_column("error", "ppm")};
   add_lateness_columns(table);
   if (!document.pair) {
-    table.note = without_pair(document);
+    table.note = note_without_pair(document);
     return table;
   }
   const Pair& pair = *document.pair;
@@ -196,7 +196,7 @@ Table operation_table(const Document& document, std::size_t most) {
   table.columns.push_back(time_column(second + " slack"));
   table.columns.push_back(text_column("order"));
   if (!document.pair) {
-    table.note = without_pair(document);
+    table.note = note_without_pair(document);
     return table;
   }
   const Pair& pair = *document.pair;

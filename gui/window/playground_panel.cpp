@@ -22,9 +22,6 @@ namespace {
 constexpr double ns_per_ms = 1e6;
 constexpr double bytes_per_mib = 1 << 20;
 constexpr double bytes_per_gib = 1 << 30;
-constexpr int most_stages = 64;
-constexpr int most_chunks = 8;
-constexpr int most_microbatches = 4096;
 
 QString text_of(const std::string& text) { return QString::fromStdString(text); }
 
@@ -170,11 +167,11 @@ QWidget* PlaygroundPanel::make_settings() {
     box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
     box->setMinimumContentsLength(10);
   }
-  stages_ = make_count("stages", 1, most_stages, tr("Ranks of the pipeline, p"));
-  chunks_ = make_count("chunks", 1, most_chunks,
-                       tr("Virtual stages a rank, v; interleaved schedules have several"));
+  stages_ = make_count("stages", 1, largest_stages, tr("Ranks of the pipeline, p"));
+  chunks_ = make_count("chunks", 1, largest_chunks,
+                       tr("Virtual stages of a rank, v; a rank's work stays the same"));
   microbatches_ =
-      make_count("microbatches", 1, most_microbatches, tr("Microbatches an iteration, m"));
+      make_count("microbatches", 1, largest_microbatches, tr("Microbatches an iteration, m"));
   const auto time = [&](const char* name, const QString& tip) {
     return make_quantity(name, tr(" ms"), 1e6, 3, tip);
   };
@@ -217,7 +214,11 @@ QWidget* PlaygroundPanel::make_settings() {
   });
   connect(schedule_, qOverload<int>(&QComboBox::currentIndexChanged), this,
           &PlaygroundPanel::choose_schedule);
-  for (QSpinBox* box : {stages_, chunks_, microbatches_, slow_stage_, slow_percent_}) {
+  connect(chunks_, qOverload<int>(&QSpinBox::valueChanged), this, [this] {
+    if (!putting_) keep_work();
+    replay();
+  });
+  for (QSpinBox* box : {stages_, microbatches_, slow_stage_, slow_percent_}) {
     connect(box, qOverload<int>(&QSpinBox::valueChanged), this, &PlaygroundPanel::replay);
   }
   for (QDoubleSpinBox* box : {latency_, forward_, input_, weight_, activation_, cap_}) {
@@ -343,7 +344,18 @@ void PlaygroundPanel::choose_schedule() {
   chunks_->setValue(offer.takes_chunks ? std::max(offer.default_chunks, chunks_->value())
                                        : offer.default_chunks);
   putting_ = false;
+  keep_work();
   replay();
+}
+
+// Of a rank, where it has more chunks than before or fewer: each has a part of the same model.
+void PlaygroundPanel::keep_work() {
+  putting_ = true;
+  const double share = static_cast<double>(played_->settings.virtual_stages) / chunks_->value();
+  for (QDoubleSpinBox* box : {forward_, input_, weight_, activation_}) {
+    box->setValue(box->value() * share);
+  }
+  putting_ = false;
 }
 
 Settings PlaygroundPanel::read() const {
@@ -385,7 +397,7 @@ void PlaygroundPanel::adapt() {
   schedule_->setToolTip(text_of(offer.summary));
   chunks_->setEnabled(offer.takes_chunks);
   chunks_->setToolTip(offer.takes_chunks
-                          ? tr("Virtual stages a rank, v")
+                          ? tr("Virtual stages of a rank, v; its work stays the same")
                           : tr("This schedule has so many virtual stages a rank and no others"));
   slow_stage_->setMaximum(stages_->value() * chunks_->value() - 1);
   slow_percent_->setEnabled(slow_stage_->value() >= 0);

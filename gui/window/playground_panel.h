@@ -68,6 +68,7 @@ class PlaygroundPanel : public QWidget {
   void choose_schedule();
   Settings read() const;
   void replay();
+  void keep_work();
   void adapt();
   void show_outcome();
   void show_step(int step);

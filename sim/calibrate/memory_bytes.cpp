@@ -72,7 +72,7 @@ CountedBytes count(const RecordedRun& run) {
       if (span.action.kind != Kind::F && span.action.kind != Kind::I) continue;
       // What it leaves is noted at its end or a little later, before the next.
       const MemorySample* before = counters.at(span.rank, span.start_ns - span.queued_ns);
-      const MemorySample* after = counters.at(span.rank, span.start_ns + work.occupied_ns);
+      const MemorySample* after = counters.at(span.rank, work.released_ns);
       if (before == nullptr || before == after) continue;
       const auto stage = static_cast<std::size_t>(span.action.stage);
       if (span.action.kind == Kind::F) {

@@ -32,20 +32,20 @@ void add_rank(const RecordedRun& run, const RankSpans& rank, IterationWork& all)
       all.overlapped.push_back({forward_first ? &span : other, forward_first ? other : &span});
       continue;
     }
-    ComputeWork work{&span, span.end_ns - span.start_ns, 0, false};
+    ComputeWork work{&span, span.end_ns - span.start_ns, span.end_ns, 0, false};
     if (measured) {
-      std::int64_t released = span.end_ns;
       if (i + 1 < compute.size()) {
-        released = std::max(released, compute[i + 1]->start_ns - compute[i + 1]->queued_ns);
+        const Span& next = *compute[i + 1];
+        work.released_ns = std::max(work.released_ns, next.start_ns - next.queued_ns);
       }
-      work.occupied_ns = released - span.start_ns - span.taken_ns;
+      work.occupied_ns = work.released_ns - span.start_ns - span.taken_ns;
       std::int64_t reached_ns = span.start_ns - span.queued_ns;
       const auto after = std::ranges::upper_bound(rank.exchanged, span.start_ns);
       if (after != rank.exchanged.begin()) reached_ns = std::max(reached_ns, *(after - 1));
       if (!span.has_input() || span.input_arrival_ns <= reached_ns) {
         work.occupied_ns += span.start_ns - reached_ns;
       }
-      work.received = count_arrivals(rank.arrivals, span.start_ns, released);
+      work.received = count_arrivals(rank.arrivals, span.start_ns, work.released_ns);
     }
     work.is_first = seen.emplace(span.action.stage, span.action.kind).second;
     all.work.push_back(work);

@@ -20,6 +20,8 @@ struct ComputeWork {
   // collectives with replicas went on that it may have waited for.
   // Without what others took of its processor.
   std::int64_t occupied_ns = 0;
+  // When it let its rank go: its end, or when the rank came to its next compute action.
+  std::int64_t released_ns = 0;
   // Messages whose arrival the rank saw meanwhile.
   std::int64_t received = 0;
   // Of its stage and kind in the iteration: finds cold caches.

@@ -33,7 +33,7 @@ class Arguments {
     }
     // What a report is, or where it goes, is no part of the question, and neither are checkpoints,
     // of which an iteration as it is asked has none.
-    for (const char* name : {"--trace", "--export", "--layout-picture", "--explain", "--json",
+    for (const char* name : {"--trace", "--export", "--figure", "--layout-picture", "--explain", "--json",
                              "--quiet", "--checkpoint-every", "--storage", "--async-checkpoint",
                              "--checkpoint-bytes", "--checkpoint-copy"}) {
       drop(name);
@@ -137,6 +137,23 @@ std::string command_of(const Limit& limit, const LimitsContext& context, const s
   return arguments.text(context.program, margin, width);
 }
 
+// That no other schedule was tried, and the command that does.
+std::string own_order(const LimitsContext& context, int width) {
+  if (!context.file) return {};
+  std::string out = wrap(
+      fmt::format("The order of {} was taken as given; to try other schedules{}:",
+                  printable(*context.file),
+                  context.chunks.value_or(1) > 1 ? ", with costs of all that a rank computes" : ""),
+      width);
+  Arguments arguments(context.arguments);
+  for (const char* name : {"--schedule", "--virtual-stages", "--iterations", "--accumulate"}) {
+    arguments.drop(name);
+  }
+  return out + "\n" +
+         arguments.text({"pipesim", "schedules", "--compare", shell_word(*context.file)}, "    ",
+                        width);
+}
+
 }  // namespace
 
 std::string shell_word(const std::string& text) {
@@ -163,7 +180,11 @@ std::string limits_report(const std::vector<Limit>& limits, const LimitsContext&
   for (const Limit& limit : limits) {
     if (fraction(limit) >= least_shown) shown.push_back(limit);
   }
-  if (shown.empty()) return "Limited by its work: nothing else would gain half a per cent.\n";
+  if (shown.empty()) {
+    return context.file
+               ? own_order(context, width)
+               : "Limited by its work: nothing else would gain half a per cent.\n";
+  }
   const TableUnit unit = table_unit(shown.front().gain_ns);
   std::string out =
       fmt::format("Limited by, and what an iteration gains without it, {}:\n", unit.name);
@@ -178,7 +199,7 @@ std::string limits_report(const std::vector<Limit>& limits, const LimitsContext&
                        what);
     out += command_of(limit, context, margin, width);
   }
-  return out;
+  return out + own_order(context, width);
 }
 
 }  // namespace pipesim::cli

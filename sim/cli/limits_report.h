@@ -23,6 +23,8 @@ struct LimitsContext {
   // there is no such command, as for costs without layers.
   std::vector<std::string> program, partition;
   std::vector<std::string> arguments;  // all of the command line
+  // A schedule's own, against which no other was tried.
+  std::optional<std::string> file;
 };
 
 // A word as a shell takes it.

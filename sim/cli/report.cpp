@@ -135,6 +135,7 @@ std::string limits_text(const ScheduleChoice& choice, const Costs& costs,
   if (!source.by_layer()) context.chunks = choice.schedule.placement.chunks();
   context.memory_cap_bytes = memory_cap;
   context.program = {"pipesim"};
+  if (choice.family == nullptr) context.file = choice.schedule.name;
   context.arguments = arguments;
   if (source.by_layer()) context.partition = {"pipesim", "partition"};
   return limits_report(find_limits(question), context, width);

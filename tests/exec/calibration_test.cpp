@@ -618,6 +618,24 @@ TEST(Calibration, OfATraining) {
   }
 }
 
+// What others take of a rank's processor shortens an action, and not what it keeps.
+TEST(Calibration, CountsBytesWhereOthersHadTheProcessor) {
+  RecordedRun run = trained_run("gpipe", 2, 4, testing::tiny_model(6));
+  const auto activations_where_taken = [&run](int percent) {
+    for (Span& span : run.spans) {
+      if (!is_compute(span.action.kind)) continue;
+      span.taken_ns = (span.end_ns - span.start_ns) * percent / 100;
+    }
+    const Costs costs = costs_from(run).resolve(Placement::loop(2, 1), run.about.layout);
+    return std::pair(costs.stages[0].activation_bytes, costs.stages[1].activation_bytes);
+  };
+  const auto calm = activations_where_taken(0);
+  const auto busy = activations_where_taken(80);
+  EXPECT_GT(calm.first, 0);
+  EXPECT_NEAR(static_cast<double>(busy.first), static_cast<double>(calm.first), 4);
+  EXPECT_NEAR(static_cast<double>(busy.second), static_cast<double>(calm.second), 4);
+}
+
 // What recomputation keeps and computes again belongs to backwards.
 TEST(Calibration, OfATrainingThatRecomputes) {
   const Model model = testing::tiny_model(6);

@@ -295,7 +295,7 @@ TEST(Scene, CurvesAndTheirPeaks) {
   const Document alone = document_of(std::move(chunks));
   const Scene held = build_scene(alone, {});
   ASSERT_EQ(held.groups[0].curves.size(), 1U);
-  EXPECT_EQ(held.groups[0].curves[0].label, "microbatches held");
+  EXPECT_EQ(held.groups[0].curves[0].label, "in flight");
   EXPECT_FALSE(held.groups[0].curves[0].bytes);
   EXPECT_EQ(held.groups[0].curves[0].curve.peak().value, 4);
   EXPECT_EQ(held.groups[0].curves[0].peak, "0F3");

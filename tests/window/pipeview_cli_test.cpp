@@ -1,6 +1,8 @@
 // pipeview without a screen, as a user drives it.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <QImage>
 #include <filesystem>
 
@@ -151,7 +153,8 @@ TEST(PipeviewCommand, WrongFlagsAreRefused) {
   expect_refused({plan, "--screenshot", png, "--stages", "4"}, 2, "--stages");
   expect_refused({plan, "--report", "--forward", "1ms"}, 2, "--forward");
   expect_refused({"--screenshot", png, "--stages", "0"}, 2, "--stages");
-  expect_refused({"--screenshot", png, "--microbatches", "100000000"}, 2, "--playground");
+  expect_refused({"--screenshot", png, "--microbatches", "100000000"}, 2, "at most 4096");
+  expect_refused({"--screenshot", png, "--stages", "5000"}, 2, "at most 64");
   expect_refused({"--screenshot", png, "--schedule", "1f1"}, 2, "nearest first: 1f1b");
   expect_refused({"--screenshot", png, "--schedule", "dualpipe", "--stages", "3"}, 2, "even");
   expect_refused({"--screenshot", png, "--backward", "2"}, 2, "--backward");
@@ -225,7 +228,7 @@ TEST(PipeviewCommand, TakesWhatIsSaidOfProfiles) {
   const TraceFiles ours;
   expect_refused({ours.plan(), "--report", "--ranks", "0,1"}, 2, "omit --ranks");
   expect_refused({ours.plan(), "--report", "--schedule", order}, 2, "omit --schedule");
-  expect_refused({"--screenshot", png, "--schedule", order}, 2, "--schedule is about traces");
+  expect_refused({"--screenshot", png, "--schedule", order}, 2, "plays schedules by name");
   EXPECT_FALSE(std::filesystem::exists(png));
 }
 

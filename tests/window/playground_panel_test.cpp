@@ -128,8 +128,12 @@ TEST(PlaygroundPanel, ChunksAreForSchedulesThatTakeThem) {
   EXPECT_TRUE(bench.count("chunks").isEnabled());
   EXPECT_EQ(bench.panel.settings().schedule, "interleaved");
   EXPECT_EQ(bench.panel.settings().virtual_stages, 2);
-  bench.count("chunks").setValue(3);
-  EXPECT_EQ(bench.panel.settings().virtual_stages, 3);
+  // The same model: each of two chunks is half of what a rank computed before.
+  EXPECT_EQ(bench.panel.settings().forward_ns, 500'000);
+  EXPECT_NE(bench.panel.outcome().memory.find("as much as"), std::string::npos);
+  bench.count("chunks").setValue(4);
+  EXPECT_EQ(bench.panel.settings().virtual_stages, 4);
+  EXPECT_EQ(bench.panel.settings().weight_ns, 250'000);
   EXPECT_EQ(bench.panel.outcome().objection, "");
   bench.choose("schedule", "GPipe");
   EXPECT_FALSE(bench.count("chunks").isEnabled());
