@@ -180,12 +180,11 @@ std::string memory_text(const Settings& settings, const Prediction& prediction) 
   const auto fullest =
       std::ranges::max_element(metrics.ranks, {}, &RankMetrics::peak_activation_chunks);
   const std::int64_t chunks = fullest->peak_activation_chunks;
-  std::string text = settings.virtual_stages > 1
-                         ? fmt::format("at most {} in flight, as much as {:.3g} whole microbatches,",
-                                       plural(chunks, "chunk"),
-                                       static_cast<double>(chunks) / settings.virtual_stages)
-                         : fmt::format("at most {} in flight",
-                                       plural(chunks, "microbatch", "microbatches"));
+  std::string text =
+      settings.virtual_stages > 1
+          ? fmt::format("at most {}, worth {:.3g} microbatches,", plural(chunks, "chunk"),
+                        static_cast<double>(chunks) / settings.virtual_stages)
+          : "at most " + plural(chunks, "microbatch", "microbatches");
   text += fmt::format(" on rank {}", fullest - metrics.ranks.begin());
   const std::int64_t peak = prediction.peak_memory_bytes();
   if (peak > 0) text += ", " + format_bytes(peak);

@@ -69,7 +69,9 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
   if (is_one_input_run(flags.files, command, {"traces", "--json"})) {
     return report_input_run(flags.files.front(), flags.json);
   }
-  if (flags.json) throw input_error("--json: only a run of an input pipeline is told so");
+  if (flags.json)
+    throw input_error(
+        "--json: only for runs of input pipelines so far; pipesim compare --json has all of a run");
   std::vector<NamedFile> files{{"--schedule", flags.profile.schedule}};
   for (const std::string& file : flags.files) files.push_back({"the trace", file});
   files.push_back({"--flame", flags.flame, true});

@@ -68,7 +68,7 @@ TEST_F(FigureFlag, IsRefusedInOneSentence) {
   refuse(prediction({"--figure", "a.pdf"}), "ends in .svg or .png");
   refuse(prediction({"--figure", folder_ / "none/a.svg"}), "none/a.svg");
   ASSERT_EQ(pipesim(prediction({"--trace", trace_, "--quiet"})).status, 0);
-  refuse({"report", trace_, "--figure", trace_}, "ends in .svg or .png");
+  refuse({"report", trace_, "--figure", trace_}, "name the same file");
   refuse({"report", testing::source_file("tests/data/traces/hta_event_sync.json.gz"), "--figure",
           file_},
          "no pipeline is known");

@@ -90,7 +90,7 @@ TEST(InputReport, RefusesWhatMeansNothing) {
                       "it breaks off in the middle");
   const std::string other = testing::source_file("traces/recorded/1f1b.rank0.json.gz");
   expect_one_sentence(pipesim({"report", other, "--json"}), "pipesim", "report --json", 2,
-                      "--json: only a run of an input pipeline is told so");
+                      "--json: only for runs of input pipelines");
 }
 
 TEST(InputComparison, PutsBothSideBySide) {

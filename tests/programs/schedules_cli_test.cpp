@@ -125,9 +125,10 @@ TEST(ComparedSchedules, TakeCostsByStage) {
   expect_alike(looped, json_of("--schedule interleaved " + line));
   expect_refused("schedules --compare --stages 3 --microbatches 6 --costs " + costs,
                  "of 4 virtual stages, but the model is to be split over 3 ranks");
-  expect_refused("schedules --compare --stages 4 --microbatches 8 --forward 1ms,2ms,3ms",
-                 "of 3 stages, but the model is to be split over 4 ranks; give one value for all, "
-                 "4 in its order");
+  expect_refused(
+      "schedules --compare --stages 4 --microbatches 8 --forward 1ms,2ms,3ms",
+      "of 3 virtual stages, but the model is to be split over 4 ranks; give one value for all, "
+      "4 in its order");
   expect_refused(
       "schedules --compare --stages 2 --microbatches 8 --forward 1ms,2ms,3ms,4ms "
       "--backward 1ms,2ms",

@@ -130,7 +130,7 @@ TEST(PlaygroundPanel, ChunksAreForSchedulesThatTakeThem) {
   EXPECT_EQ(bench.panel.settings().virtual_stages, 2);
   // The same model: each of two chunks is half of what a rank computed before.
   EXPECT_EQ(bench.panel.settings().forward_ns, 500'000);
-  EXPECT_NE(bench.panel.outcome().memory.find("as much as"), std::string::npos);
+  EXPECT_NE(bench.panel.outcome().memory.find("worth"), std::string::npos);
   bench.count("chunks").setValue(4);
   EXPECT_EQ(bench.panel.settings().virtual_stages, 4);
   EXPECT_EQ(bench.panel.settings().weight_ns, 250'000);

@@ -82,7 +82,7 @@ TEST(Window, SaysTheVerdictAndTheSlowStage) {
   const auto window = shown_window(files.both());
   const QString words = window->findChild<Summary*>()->verdict();
   EXPECT_EQ(words.toStdString(), verdict(window->session().document()));
-  EXPECT_TRUE(words.contains("stage 2")) << words.toStdString();
+  EXPECT_TRUE(words.contains("2B on rank 2")) << words.toStdString();
 }
 
 TEST(Loader, GivesUpWhenToldTo) {
