@@ -12,17 +12,17 @@ int main(int argc, char** argv) {
   cli::set_up_predict(program);
   program.add_command("schedules", "lists the schedules, or compares them", cli::set_up_schedules);
   program.add_command("schedule", "prints, checks or writes one schedule", cli::set_up_schedule);
-  program.add_command("compare", "puts a prediction beside a measurement", cli::set_up_compare);
-  program.add_command("report", "says what one recorded run did", cli::set_up_report);
+  program.add_command("compare", "compares a prediction with a measurement", cli::set_up_compare);
+  program.add_command("report", "reports what a recorded run did", cli::set_up_report);
   program.add_command("calibrate", "turns recorded traces into a costs.json",
                       cli::set_up_calibrate);
   program.add_command("fit", "fits a cluster to a few measured iterations", cli::set_up_fit);
-  program.add_command("whatif", "says what a run would take, were it otherwise",
+  program.add_command("whatif", "predicts a recorded run with something changed",
                       cli::set_up_what_if);
   program.add_command("partition", "balances layers over stages", cli::set_up_partition);
-  program.add_command("plan", "finds the best layout for so many devices", cli::set_up_plan);
-  program.add_command("import", "makes commands of other programs' arguments", cli::set_up_import);
-  program.add_command("goodput", "how often to save, and what share of time trains",
+  program.add_command("plan", "finds the best layout for a number of devices", cli::set_up_plan);
+  program.add_command("import", "turns other programs' arguments into commands", cli::set_up_import);
+  program.add_command("goodput", "how often to save, and what failures cost",
                       cli::set_up_goodput);
   cli::add_presets(program);
   program.set_footer(

@@ -24,9 +24,9 @@ constexpr int most_threaded_ranks = 1024;
 std::vector<FlagHelp> own_input_flags(InputFlags& flags) {
   return {{"--batches", &flags.batches, "N", "of each rank; default 16, of --data all"},
           {"--batch-size", &flags.batch_size, "N", "samples of a rank's batch; default 256"},
-          {"--input-stages", &flags.stages, "LIST", "of staged; default copy,dist"},
+          {"--input-stages", &flags.stages, "LIST", "stages of staged; default copy,dist"},
           {"--sharding", &flags.sharding, "FILE|default",
-           "who has which table; default whole tables by size"},
+           "placement of tables; default whole tables by size"},
           {"--table-optimizer", &flags.table_optimizer, "NAME",
            "sgd or adagrad (row-wise); default sgd"},
           {"--epochs", &flags.epochs, "N", "times over the same batches; default 1"},

@@ -392,7 +392,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--sequence-length", &flags.sequence_length, "S", "tokens a sequence; default 64"},
        {"--iterations", &flags.iterations, "N", "measured iterations; default 10"},
        {"--warmup", &flags.warmup, "N", "iterations before, not measured; default 2"},
-       {"--accumulate", &flags.accumulate, "K", "steps in every K-th iteration; default 1"},
+       {"--accumulate", &flags.accumulate, "K", "optimizer step every K iterations; default 1"},
        {"--seed", &flags.seed, "N", "of weights, samples and dropout; default 1"},
        {"--learning-rate", &flags.learning_rate, "X", "of AdamW; default 0.001"},
        {"--recompute", &flags.recompute, "none|full|LIST",

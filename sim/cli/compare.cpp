@@ -113,9 +113,9 @@ void set_up_compare(CommandLine& command) {
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags(
       "Output",
-      {{"--operations", &flags->operations, "FILE.csv", "writes times and lateness of each action"},
-       {"--html", &flags->html, "FILE.html", "writes all of it as a page for a browser"},
-       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws both timelines, for a paper"},
+      {{"--operations", &flags->operations, "FILE.csv", "writes each action's times and lateness"},
+       {"--html", &flags->html, "FILE.html", "writes the report as an HTML page"},
+       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws both timelines as a figure"},
        {"--json", &flags->json, "prints the result as one JSON object"}});
   command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(

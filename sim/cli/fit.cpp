@@ -98,9 +98,9 @@ void set_up_fit(CommandLine& command) {
   auto flags = std::make_shared<FitFlags>();
   command.add_flags(
       "Input",
-      {FlagHelp("runs", &flags->runs, "RUNS.csv", "measured iterations, a row each").required(),
+      {FlagHelp("runs", &flags->runs, "RUNS.csv", "measured iterations, one per row").required(),
        {"--cluster", &flags->cluster, "NAME|FILE", "where they ran; `pipesim clusters` lists them"},
-       {"--software", &flags->software, "NAME|FILE", "what trained; default the device's"}});
+       {"--software", &flags->software, "NAME|FILE", "trainer; default the device's"}});
   command.add_flags("Output", {{"-o,--output", &flags->output, "FILE.json",
                                 "writes the cluster, for --cluster FILE.json"},
                                {"--json", &flags->json, "prints one JSON object"}});

@@ -215,26 +215,26 @@ void add_goodput_flags(CommandLine& command, GoodputFlags& flags) {
   command.add_flags(
       "Failures",
       {{"--mtbf", &flags.mtbf, "T", "mean time between failures of the job"},
-       {"--device-mtbf", &flags.device_mtbf, "T", "of one device; the job's is T / N"},
+       {"--device-mtbf", &flags.device_mtbf, "T", "the same of one device; the job's is T / N"},
        {"--restart", &flags.restart, "T", "from a failure to training again, loading included"}});
   command.add_flags(
       "Checkpoints",
       {{"--checkpoint-bytes", &flags.checkpoint_bytes, "BYTES",
-        "of one; default by the model, see below"},
+        "per checkpoint; default by the model, see below"},
        {"--storage", &flags.storage, "RATE[/device]",
         "2GB/s, shared by all devices, or 2GB/s/device"},
-       {"--save-time", &flags.save_time, "T", "of a save, instead of bytes and rate"},
+       {"--save-time", &flags.save_time, "T", "time of a save, instead of bytes and rate"},
        {"--async-checkpoint", &flags.async_checkpoint,
-        "saves are copied, then written beside training"},
-       {"--copy", &flags.copy, "RATE[/device]|T", "of the copy to the host; default by the device"},
-       {"--interval", &flags.interval, "ITERATIONS", "from save to save; default the best"}});
+        "copies, then writes while training goes on"},
+       {"--copy", &flags.copy, "RATE[/device]|T", "copy to the host; default by the device"},
+       {"--interval", &flags.interval, "ITERATIONS", "iterations between saves; default the best"}});
   command.add_flags("Iterations", {{"--iteration-time", &flags.iteration_time, "T",
-                                    "of one; default as flags below predict it"}});
+                                    "of one iteration; default predicted, see below"}});
   command.add_flags(
       "Simulated runs",
-      {{"--work", &flags.work, "T", "of training; default 30d, or 1,000 mtbf if less"},
-       {"--trials", &flags.trials, "N", "runs; default 1000; of 1 failures are listed"},
-       {"--seed", &flags.seed, "N", "of failures; default 1"}});
+      {{"--work", &flags.work, "T", "training time; default 30d, or 1,000 mtbf if less"},
+       {"--trials", &flags.trials, "N", "runs; default 1000; with 1, lists its failures"},
+       {"--seed", &flags.seed, "N", "seed of the failures; default 1"}});
   command.add_flags("Output", {{"--json", &flags.json, "prints the result as one JSON object"}});
   add_schedule_flags(command, flags.schedule, true);
   add_cost_flags(command, flags.costs);

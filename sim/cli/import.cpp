@@ -172,15 +172,15 @@ void run(const ImportFlags& flags) {
 
 void set_up_import(CommandLine& command) {
   auto flags = std::make_shared<ImportFlags>();
-  command.add_flags("", {{"file", &flags->file, "FILE", "what is read; see below"}});
+  command.add_flags("", {{"file", &flags->file, "FILE", "file to import; see below"}});
   command.add_flags(
-      "What the file may not say",
-      {{"--cluster", &flags->cluster, "NAME|FILE.json", "what the command is to have"},
-       {"--devices", &flags->devices, "N", "all there are; replicas follow"},
-       {"--model", &flags->model, "NAME|FILE.json", "in place of the one in the file"},
-       {"--vocabulary", &flags->vocabulary, "N", "words of the tokenizer"}});
+      "What the file may lack",
+      {{"--cluster", &flags->cluster, "NAME|FILE.json", "cluster for the command"},
+       {"--devices", &flags->devices, "N", "total devices; replicas follow"},
+       {"--model", &flags->model, "NAME|FILE.json", "instead of the file's model"},
+       {"--vocabulary", &flags->vocabulary, "N", "vocabulary size of the tokenizer"}});
   command.add_flags("Output",
-                    {{"--write-model", &flags->write_model, "FILE.json", "the model as a file"},
+                    {{"--write-model", &flags->write_model, "FILE.json", "writes the model as a file"},
                      {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
       "Told apart by what they hold:\n"

@@ -190,7 +190,7 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
   std::vector<InputRow> rows = input_rows(flags);
   if (rows.empty()) {
     throw input_error(
-        "whatif: say what is otherwise, such as --scale IDS=0.5 or --input-pipeline fused; "
+        "whatif: name a change, such as --scale IDS=0.5 or --input-pipeline fused; "
         "`pipesim whatif --help` lists all");
   }
   const InputRun run = read_input_run(trace);
@@ -210,7 +210,7 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
       ran.steady_ns == 0
           ? 0
           : static_cast<double>(ran.predicted_ns) / static_cast<double>(ran.steady_ns) - 1;
-  print(wrap(fmt::format("Costs calibrated on it predict {}, {:+.1f} %; rows are put right by as "
+  print(wrap(fmt::format("Costs calibrated from it predict {}, {:+.1f} %; rows are corrected by as "
                          "much.",
                          format_time(ran.predicted_ns), off * 100),
              terminal.width) +

@@ -25,16 +25,16 @@ constexpr int default_batches = 16;
 constexpr std::int64_t default_batch_size = 4096;
 
 std::vector<FlagHelp> own_flags(InputPipelineFlags& flags) {
-  return {{"--ranks", &flags.ranks, "N", "of the input pipeline; default 8"},
-          {"--batches", &flags.batches, "N", "of each rank; default 16"},
-          {"--batch-size", &flags.batch_size, "N", "samples of a rank's batch; default 4096"},
-          {"--input-stages", &flags.stages, "LIST", "of staged; default copy,dist"},
+  return {{"--ranks", &flags.ranks, "N", "ranks of the input pipeline; default 8"},
+          {"--batches", &flags.batches, "N", "batches per rank; default 16"},
+          {"--batch-size", &flags.batch_size, "N", "samples per batch of a rank; default 4096"},
+          {"--input-stages", &flags.stages, "LIST", "stages of staged; default copy,dist"},
           {"--sharding", &flags.sharding, "FILE|auto",
-           "who has which table; default whole tables by size"},
+           "placement of tables; default whole tables by size"},
           {"--table-optimizer", &flags.table_optimizer, "NAME",
            "sgd or adagrad (row-wise); default sgd"},
-          {"--id-seed", &flags.seed, "N", "of which rows are popular; default 0"},
-          {"--compare", &flags.compare, "all input pipelines side by side"}};
+          {"--id-seed", &flags.seed, "N", "seed of which rows are popular; default 0"},
+          {"--compare", &flags.compare, "compares all input pipelines"}};
 }
 
 InputTraining training_of(const InputPipelineFlags& flags, const SharedFlags& shared) {
@@ -153,7 +153,7 @@ void compare_all(const InputRequest& request, const SharedFlags& shared) {
 
 void add_input_pipeline_flags(CommandLine& program, InputPipelineFlags& flags) {
   std::vector<FlagHelp> all{{"--input-pipeline", &flags.input_pipeline, "NAME|FILE",
-                             "such as sparse-dist; all stand below"}};
+                             "such as sparse-dist; see below for all"}};
   for (FlagHelp& flag : own_flags(flags)) all.push_back(std::move(flag));
   program.add_flags("An overlapped input pipeline, instead of a schedule", all);
 }

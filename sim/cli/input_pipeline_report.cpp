@@ -61,8 +61,8 @@ std::string input_limits_text(const InputPrediction& prediction,
         format_percent(static_cast<double>(limit.gain_ns) / static_cast<double>(steady)),
         limit.part->name);
   }
-  if (text.empty()) return "Limited by no part alone: none, were it free, would make it faster.\n";
-  return "Limited by, and what a batch gains were it free:\n" + text;
+  if (text.empty()) return "Limited by no single part: making any one free would not make it faster.\n";
+  return "Limited by, and the time saved per batch if it were free:\n" + text;
 }
 
 std::string input_title(const InputRequest& request, int ranks) {

@@ -140,12 +140,12 @@ void set_up_partition(CommandLine& command) {
   command.add_flags(
       "Search",
       {{"--objective", &flags->objective, "NAME",
-        "what is least: iteration (default) or bottleneck"},
-       {"--layout", &flags->layout, "3,2,2,2", "to start from, too; of --measured its own"},
+        "what to minimize: iteration (default) or bottleneck"},
+       {"--layout", &flags->layout, "3,2,2,2", "a layout to start from, too; --measured has its own"},
        {"--memory-cap", &flags->memory_cap, "BYTES",
-        "of each rank; default of a model: a device's"},
-       {"--trials", &flags->trials, "N", "layouts simulated at most; default 2000"},
-       {"--budget", &flags->budget, "T", "time to search at most; default 10s"}});
+        "per rank; a model's default: a device's"},
+       {"--trials", &flags->trials, "N", "most layouts to simulate; default 2000"},
+       {"--budget", &flags->budget, "T", "longest search; default 10s"}});
   add_layers_flags(command, flags->layers);
   command.add_flags(
       "Output", {{"-o,--output", &flags->output, "FILE", "writes the layout, for --layout FILE"},

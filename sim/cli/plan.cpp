@@ -38,16 +38,16 @@ struct PlanFlags {
 
 std::vector<FlagHelp> question_flags(PlanFlags& flags) {
   ModelFlags& model = flags.model;
-  return {{"--model", &model.model, "NAME|FILE.json", "what is trained"},
-          {"--cluster", &model.cluster, "NAME|FILE.json", "what on"},
-          {"--software", &model.software, "NAME|FILE.json", "what trains"},
-          {"--devices", &model.devices, "N|A,B|A..Z", "all are used; A..Z: A, 2A, 4A, ... Z"},
-          {"--global-batch", &model.global_batch, "N", "sequences, exactly so many"},
-          {"--sequence-length", &model.sequence_length, "S", "tokens; default the model's longest"},
+  return {{"--model", &model.model, "NAME|FILE.json", "model to train"},
+          {"--cluster", &model.cluster, "NAME|FILE.json", "cluster to train on"},
+          {"--software", &model.software, "NAME|FILE.json", "trainer"},
+          {"--devices", &model.devices, "N|A,B|A..Z", "devices, all used; A..Z means A, 2A, 4A, ... Z"},
+          {"--global-batch", &model.global_batch, "N", "sequences per step, exactly"},
+          {"--sequence-length", &model.sequence_length, "S", "tokens per sequence; default the model's longest"},
           {"--attention", &model.attention, "HOW", "fused or unfused; default unfused for a gpt"},
-          {"--precision", &model.precision, "NAME", "as of pipesim; default bf16"},
-          {"--gradient-bytes", &model.gradient_bytes, "2|4", "default as its weight"},
-          {"--software-factor", &model.software_factor, "X", "default the software's"}};
+          {"--precision", &model.precision, "NAME", "as in pipesim; default bf16"},
+          {"--gradient-bytes", &model.gradient_bytes, "2|4", "per gradient element; default as the weights"},
+          {"--software-factor", &model.software_factor, "X", "scales GEMM rates; default the software's"}};
 }
 
 // Flags as they were given, with their values, but for one number of devices.
@@ -377,24 +377,24 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
 
 void set_up_plan(CommandLine& command) {
   auto flags = std::make_shared<PlanFlags>();
-  command.add_flags("What is to be trained", question_flags(*flags));
+  command.add_flags("Training", question_flags(*flags));
   command.add_flags(
-      "What may be chosen",
+      "Search space",
       {{"--only", &flags->only, "AXIS=A,B", "values of an axis, see below; may be repeated"},
        {"--fix", &flags->fix, "AXIS=A", "the one value of an axis; may be repeated"},
        {"--objective", &flags->objective, "NAME",
-        "what is least: time (default), memory or devices"},
-       {"--memory-cap", &flags->memory_cap, "BYTES", "default what a device has"}});
+        "what to minimize: time (default), memory, devices"},
+       {"--memory-cap", &flags->memory_cap, "BYTES", "memory limit; default a device's"}});
   command.add_flags("Search",
-                    {{"--top", &flags->top, "N", "so many of the best; default 10"},
-                     {"--budget", &flags->budget, "T", "stops after so long, with what it has"},
-                     {"--threads", &flags->threads, "N", "default all; the result is the same"}});
+                    {{"--top", &flags->top, "N", "number of best layouts to print; default 10"},
+                     {"--budget", &flags->budget, "T", "stops after this time with the best found so far"},
+                     {"--threads", &flags->threads, "N", "default all cores; the result is the same"}});
   command.add_flags("Output",
-                    {{"--why", &flags->why, "LAYOUT", "what a layout ends as, by pipesim's flags"},
-                     {"--csv", &flags->csv, "FILE", "all that was evaluated"},
+                    {{"--why", &flags->why, "LAYOUT", "explains what became of a layout, given as flags"},
+                     {"--csv", &flags->csv, "FILE", "writes all evaluated layouts"},
                      {"--export", &flags->export_format, "megatron|torchtitan",
-                      "prints what would start the best"},
-                     {"--output", &flags->output, "FOLDER", "writes that into files there"},
+                      "prints the configuration of the best"},
+                     {"--output", &flags->output, "FOLDER", "writes it as files in a folder"},
                      {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
       "Axes: tensor-parallel, stages, micro-batch-size, sequence-parallel (on, off),\n"

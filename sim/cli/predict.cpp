@@ -187,17 +187,17 @@ void set_up_predict(CommandLine& program) {
   program.add_flags(
       "Output",
       {{"--iterations", &flags->iterations, "N",
-        "one after the other, without a barrier; default 1"},
-       {"--accumulate", &flags->accumulate, "K", "steps in every K-th iteration; default 1"},
+        "consecutive iterations, no barrier; default 1"},
+       {"--accumulate", &flags->accumulate, "K", "optimizer step every K iterations; default 1"},
        {"--memory-cap", &flags->memory_cap, "BYTES",
-        "says what fits; default of a model: a device's"},
+        "memory limit per rank; a model's default: a device's"},
        {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
        {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"},
-       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline, for a paper"},
+       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline as a figure"},
        FlagHelp("--layout-picture", &flags->layout_picture, "[FILE.svg]",
-                "draws layers, ranks, messages; printed or as SVG")
+                "draws layers, ranks, messages as text or SVG")
            .or_alone(LayoutOutput::printed),
-       {"--explain", &flags->explain, "says where a model's time and memory go"},
+       {"--explain", &flags->explain, "breaks down a model's time and memory"},
        {"--json", &flags->json, "prints the result as one JSON object"},
        {"--quiet", &flags->quiet, "prints no report"}});
   program.set_work([flags, &program] { run(*flags, program); });

@@ -366,7 +366,7 @@ const char* const receives_help =
 void add_receive_flags(CommandLine& command, ReceiveFlags& flags, const std::string& meaning) {
   command.add_flags("", {{"--receives", &flags.where, "WHERE", meaning},
                          {"--receive-buffers", &flags.buffers, "N",
-                          "inputs that early may have ahead; default any number"}});
+                          "inputs early may receive ahead; default any number"}});
 }
 
 std::optional<Receives> asked_receives(const ReceiveFlags& flags) {
@@ -385,11 +385,11 @@ std::optional<int> asked_buffers(const ReceiveFlags& flags, std::optional<Receiv
 void add_schedule_receives(CommandLine& schedule) {
   auto flags = std::make_shared<ReceivesVerbFlags>();
   CommandLine& command =
-      schedule.add_command("receives", "compares where receives may stand, and deadlocks");
+      schedule.add_command("receives", "compares placements of receives, and deadlocks");
   command.add_flags("", {FlagHelp("schedule", &flags->schedule.schedule, "NAME|FILE",
                                   "a schedule's name, or its CSV or program")
                              .required()});
-  add_receive_flags(command, flags->receives, "this one alone, its deadlocks in full");
+  add_receive_flags(command, flags->receives, "only this one, with its deadlocks in full");
   command.add_flags(
       "", {{"-o,--output", &flags->output, "FILE", "writes the program that --receives asks for"},
            {"--json", &flags->json, "prints one JSON object"}});

@@ -134,14 +134,14 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
 
 void set_up_report(CommandLine& command) {
   auto flags = std::make_shared<ReportFlags>();
-  command.add_flags("", {{"traces", &flags->files, "FILE", "of one run, of each rank one or all"}});
+  command.add_flags("", {{"traces", &flags->files, "FILE", "traces of one run: one file, or one per rank"}});
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags(
       "Output",
       {{"--flame", &flags->flame, "FILE.folded|FILE.json",
-        "writes time by stacks, as flame graphs show it"},
-       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline, for a paper"},
-       {"--json", &flags->json, "prints a run of an input pipeline as one JSON object"}});
+        "writes time by stacks, for flame graphs"},
+       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline as a figure"},
+       {"--json", &flags->json, "prints an input pipeline's run as one JSON object"}});
   command.set_work([flags, &command] { report_run(*flags, command); });
   command.set_footer(
       "Traces are of pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"

@@ -11,11 +11,11 @@ namespace pipesim::cli {
 namespace {
 
 std::vector<FlagHelp> flags_beside_every(SaveFlags& flags) {
-  return {{"--storage", &flags.storage, "RATE", "that all ranks write at together, such as 2GB/s"},
+  return {{"--storage", &flags.storage, "RATE", "total write rate of all ranks, such as 2GB/s"},
           {"--async-checkpoint", &flags.beside, "copies, then writes in the background"},
           {"--checkpoint-bytes", &flags.bytes, "BYTES",
-           "of a rank; default 12 a parameter that it has"},
-          {"--checkpoint-copy", &flags.copy, "RATE", "to the host; default unlimited"}};
+           "per rank; default 12 per parameter it holds"},
+          {"--checkpoint-copy", &flags.copy, "RATE", "copy rate to the host; default unlimited"}};
 }
 
 }  // namespace

@@ -54,11 +54,11 @@ void print_list(bool json) {
   }
   for (const Family& family : all_families()) {
     print(fmt::format("{:<20} {}\n", family.name, family.summary));
-    print(wrap(fmt::format("{:<20} {}; keeps {}\n", "", family.bubble, family.peak),
+    print(wrap(fmt::format("{:<20} {}; peak {}\n", "", family.bubble, family.peak),
                standard_output().width));
   }
   print(wrap(
-      "\nThe bubble and what rank r keeps at most, for p ranks, v chunks a rank, m microbatches, "
+      "\nBubble, and peak chunks in flight on rank r, for p ranks, v chunks per rank, m microbatches, "
       "groups of g; F, I, W are the times of a chunk's forward, input gradient and weight "
       "gradient, B = I + W; global and span are defined in traces/METRICS.md.\n"
       "`pipesim schedules --compare --stages 4 --microbatches 8,16` tries them all.\n",
@@ -249,18 +249,18 @@ void run(const CommandLine& command, const SchedulesFlags& flags) {
 void set_up_schedules(CommandLine& command) {
   auto flags = std::make_shared<SchedulesFlags>();
   command.add_flags(
-      "", {{"files", &flags->files, "FILE", "schedules to compare with, as of --schedule"},
+      "", {{"files", &flags->files, "FILE", "more schedules to compare, as --schedule takes them"},
            {"--compare", &flags->compare, "tries every schedule on the same model"},
-           {"--memory-cap", &flags->memory_cap, "BYTES", "says what exceeds so much memory"}});
+           {"--memory-cap", &flags->memory_cap, "BYTES", "marks schedules that exceed this memory"}});
   add_schedule_flags(command, flags->schedule, false);
   add_cost_flags(command, flags->costs,
-                 "of all that a rank computes for a microbatch; a list gives one per rank");
+                 "per rank and microbatch; a list has one per rank");
   command.add_flags("Costs of a run",
-                    {{"--run", &flags->run, "TRACE", "calibrated on it; of each rank one or all"}});
+                    {{"--run", &flags->run, "TRACE", "traces to calibrate from, one or one per rank"}});
   add_spread_flags(command, flags->spread);
   command.add_flags("Output",
-                    {{"--picture", &flags->picture, "draws all of them on one axis of time"},
-                     {"--figure", &flags->figure, "FILE.svg|FILE.png", "the same, for a paper"},
+                    {{"--picture", &flags->picture, "draws all timelines on one time axis"},
+                     {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws them as a figure"},
                      {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
       "--microbatches and --virtual-stages may be lists, as 8,16,32: each is tried\n"

@@ -16,8 +16,8 @@ namespace pipesim::cli {
 void add_spread_flags(CommandLine& command, SpreadFlags& flags) {
   command.add_flags(
       "Jitter and stragglers",
-      {{"--jitter", &flags.jitter, "5%|measured", "actions vary: says what the makespan varies by"},
-       {"--seeds", &flags.seeds, "N", "random draws; default 100"},
+      {{"--jitter", &flags.jitter, "5%|measured", "varies action times; reports the makespan's spread"},
+       {"--seeds", &flags.seeds, "N", "number of random draws; default 100"},
        {"--slow-rank", &flags.slow_rank, "3:1.2", "rank 3 computes 1.2 times as long"}});
 }
 

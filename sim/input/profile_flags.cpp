@@ -46,9 +46,9 @@ std::vector<int> parse_ranks(const std::string& text) {
 
 std::vector<FlagHelp> profile_flag_help(ProfileFlags& flags) {
   return {
-      {flags.schedule_name, &flags.schedule, "FILE", "tells actions that a profile leaves unnamed"},
-      {"--ranks", &flags.ranks, "0,4,8,12", "of a job, one a file: those of the pipeline"},
-      {"--replica", &flags.replica, "N", "which pipeline of a job with several (1)"}};
+      {flags.schedule_name, &flags.schedule, "FILE", "names the actions that a profile leaves unnamed"},
+      {"--ranks", &flags.ranks, "0,4,8,12", "ranks of the pipeline in a job, one file each"},
+      {"--replica", &flags.replica, "N", "which pipeline of a job with several; default 1"}};
 }
 
 ProfileOptions profile_options(const ProfileFlags& flags) {

@@ -275,7 +275,7 @@ void raise_reserves(const CutCosts& cut_costs, const Split& split,
   const auto fullest = std::ranges::max_element(split.memory, {}, &RankMemory::total);
   const auto rank = static_cast<int>(fullest - split.memory.begin());
   throw input_error(fmt::format(
-      "{} into {} a rank: with {} rank {} lacks {}; its largest layer is {}. Give more memory, "
+      "{} into {} per rank: with {} rank {} lacks {}; its largest layer is {}. Give more memory, "
       "more stages or smaller microbatches",
       tried ? fmt::format("none of {} tried fits", plural(*tried, "layout")) : "no layout fits",
       format_bytes(*problem.memory_cap), fmt::join(split.layout, ","), rank,

@@ -336,7 +336,7 @@ std::string clocks(const RecordedRun& measured, const Comparison& comparison) {
       std::ranges::any_of(comparison.clocks,
                           [](const ClockShift& clock) { return clock.ahead_ns != 0; });
   if (!any) return "<p>No clock is off, and all ranks share one or agree on one exactly.</p>\n";
-  Table table(1, {"rank", "found ahead, put right", "give or take", "recorded uncertainty"});
+  Table table(1, {"rank", "found ahead, corrected", "give or take", "recorded uncertainty"});
   for (const int r : pictured_ranks(comparison)) {
     const auto at = static_cast<std::size_t>(r);
     if (at >= comparison.clocks.size()) continue;

@@ -546,25 +546,25 @@ TEST(Predict, SaysWhatLimitsIt) {
   };
   const std::string small = "--schedule 1f1b --stages 4 --microbatches 8";
   EXPECT_EQ(first(small),
-            "9000.00  27.3 %  filling and draining the pipeline, less of it with more");
+            "9000.00  27.3 %  filling and draining the pipeline; more microbatches");
   const std::string uneven = small + " --forward 1ms,1ms,2ms,1ms --backward 2ms,2ms,4ms,2ms";
   EXPECT_NE(
-      limits(uneven).find("13.750  25.0 %  uneven stages: stage 2 takes 6.00 ms a microbatch, all"),
+      limits(uneven).find("13.750  25.0 %  uneven stages: stage 2 takes 6.00 ms per microbatch,"),
       std::string::npos);
   // Two chunks a rank deal out the long stage to two ranks.
   EXPECT_EQ(first(uneven),
-            "17.500  31.8 %  the schedule: interleaved-zb (2 chunks a rank) is faster at");
+            "17.500  31.8 %  the schedule: interleaved-zb (2 chunks per rank) is faster");
   const std::string late = limits(small +
                                   " --activation-bytes 1GB --memory-cap 4GB "
                                   "--p2p-latency 1ms");
-  EXPECT_NE(late.find("16.000  32.7 %  transfers that ranks wait for, or that slow them down\n"),
+  EXPECT_NE(late.find("16.000  32.7 %  transfers that ranks wait for or that slow them down\n"),
             std::string::npos)
       << late;
   EXPECT_NE(late.find("memory: zb-h2 is faster with 1.8 times as much, 6.5 GiB,\n"),
             std::string::npos)
       << late;
   EXPECT_EQ(limits("--schedule 1f1b --stages 1 --microbatches 8"),
-            "Limited by its work: nothing else would gain half a per cent.\n");
+            "Limited by its own work: removing anything else gains less than 0.5 %.\n");
   // Numbers as large as they may be.
   const std::string largest = limits(
       "--schedule naive --stages 1000 --microbatches 2 --forward 1000000s --backward 1000000s");

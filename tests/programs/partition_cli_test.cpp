@@ -260,19 +260,19 @@ TEST(PartitionCli, KeepsWithinMemory) {
   // The even split of ResNet-50 does not fit; the report says by how much.
   const std::string report = output_of("partition" + four + resnet + " --memory-cap 15GB");
   EXPECT_NE(report.find(" GiB !\n"), std::string::npos) << report;
-  EXPECT_NE(unwrapped(report).find("Of 14.0 GiB a rank it needs "), std::string::npos) << report;
+  EXPECT_NE(unwrapped(report).find("Of 14.0 GiB per rank it needs "), std::string::npos) << report;
   EXPECT_NE(unwrapped(report).find("split evenly it would need "), std::string::npos) << report;
 }
 
 TEST(PartitionCli, SaysWhatMemoryLacks) {
   expect_one_sentence(call("partition" + two + alexnet + " --memory-cap 1MiB"), "pipesim", "", 2,
-                      "no layout fits into 1.0 MiB a rank: with ");
+                      "no layout fits into 1.0 MiB per rank: with ");
   const Outcome model = call("partition" + four + llama + " --memory-cap 30GiB");
-  expect_one_sentence(model, "pipesim", "", 2, "no layout fits into 30.0 GiB a rank: with ");
+  expect_one_sentence(model, "pipesim", "", 2, "no layout fits into 30.0 GiB per rank: with ");
   EXPECT_NE(model.err.find("; its largest layer is "), std::string::npos) << model.err;
   EXPECT_TRUE(model.err.ends_with("Give more memory, more stages or smaller microbatches\n"));
   // What it says that is lacking is what that layout lacks.
-  const std::string with = "a rank: with ";
+  const std::string with = "per rank: with ";
   const std::size_t at = model.err.find(with) + with.size();
   const std::string layout = model.err.substr(at, model.err.find(' ', at) - at);
   const Json prediction = json_of(four + llama + " --layout " + layout);
@@ -413,7 +413,7 @@ TEST(PartitionReport, FitsTheTerminal) {
     // Tables keep their columns; all else wraps.
     const std::string narrow = output_of(line, {"COLUMNS=40"});
     expect_width(narrow, 58);
-    const std::size_t sentence = narrow.find("A microbatch is held up");
+    const std::size_t sentence = narrow.find("The bottleneck is");
     ASSERT_NE(sentence, std::string::npos) << narrow;
     expect_width(narrow.substr(sentence), 40);
     expect_width(narrow.substr(0, narrow.find("\n\n")), 40);
@@ -446,7 +446,7 @@ TEST(PartitionReport, SaysTheSameAsJson) {
              R"({"format":"pipesim-costs","version":1,"layers":[)"
              R"({"forward_ns":1000,"backward_ns":2000},{"forward_ns":1000,"backward_ns":2000}]})");
   EXPECT_NE(unwrapped(output_of("partition" + two + " --costs " + (folder / "alike.json")))
-                .find(" an iteration; the even split is the best found"),
+                .find(" per iteration; the even split is the best found"),
             std::string::npos);
 }
 
@@ -474,7 +474,7 @@ TEST(PartitionReport, OfManyStagesIsShort) {
   const std::string report = output_of(line, {"COLUMNS=80"});
   expect_width(report, 80);
   EXPECT_LT(lines_of(report).size(), 60U);
-  const std::string held = "A microbatch is held up most by rank ";
+  const std::string held = "The bottleneck is rank ";
   const std::size_t at = report.find(held);
   ASSERT_NE(at, std::string::npos) << report;
   const int slowest = std::stoi(report.substr(at + held.size()));

@@ -405,7 +405,7 @@ TEST(Pipeexec, ReportsWithinTheWidth) {
     EXPECT_NE(outcome.out.find("1F1B, 2 ranks, 3 microbatches: median iteration "),
               std::string::npos);
     EXPECT_NE(outcome.out.find("weights equal those of one rank, bit by bit"), std::string::npos);
-    EXPECT_NE(outcome.out.find("memory, each rank at its fullest"), std::string::npos);
+    EXPECT_NE(outcome.out.find("peak memory per rank"), std::string::npos);
   }
   EXPECT_EQ(pipeexec(good + " --quiet").out, "");
 }

@@ -246,7 +246,7 @@ TEST(WhyNot, SaysWhereASmallerBubbleDoesNotHelp) {
 TEST(WhyNot, SaysWhereParametersAreThereTwice) {
   Made twice = made({{TimePart::drain, 2}});
   twice.one.asked = {&family("dualpipe"), {"dualpipe", 2, 4}};
-  EXPECT_EQ(twice.why(), "+1.00 ms: drain 1.00 ms longer; has the parameters twice");
+  EXPECT_EQ(twice.why(), "+1.00 ms: drain 1.00 ms longer; holds the parameters twice");
 }
 
 TEST(WhyNot, SaysWhatIsSavedAndWhatDoesNotFit) {
@@ -254,10 +254,10 @@ TEST(WhyNot, SaysWhatIsSavedAndWhatDoesNotFit) {
   slower.one.memory = slower.one.in_flight = 2.5;
   EXPECT_EQ(slower.why(), "+1.00 ms: drain 1.00 ms longer");
   slower.one.on_front = true;
-  EXPECT_EQ(slower.why(), "+1.00 ms: drain 1.00 ms longer; keeps 1.5 less in flight");
+  EXPECT_EQ(slower.why(), "+1.00 ms: drain 1.00 ms longer; has 1.5 less in flight");
   Made larger = made({});
   larger.one.memory = larger.one.in_flight = 5;
-  EXPECT_EQ(larger.why(), "as fast, but keeps 1 more in flight");
+  EXPECT_EQ(larger.why(), "as fast, but has 1 more in flight");
 
   Made faster = made({{TimePart::drain, -2}});
   for (Candidate* one : {&faster.one, &faster.fastest}) one->prediction.memory.resize(2);

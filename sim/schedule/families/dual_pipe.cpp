@@ -136,7 +136,7 @@ std::vector<Family> dual_pipe() {
   Family family;
   family.name = "dualpipe";
   family.title = "DualPipe";
-  family.summary = "both ways at once through two copies of each stage";
+  family.summary = "both directions at once, with two copies of each stage";
   family.bubble = "(p/2-1)(2F+I-W), global";
   family.conditions = "W <= I <= F, cells that take F + B, no latency";
   family.peak = "p+1";
