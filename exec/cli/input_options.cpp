@@ -22,15 +22,15 @@ constexpr int most_threaded_ranks = 1024;
 
 // Without --input-pipeline itself and --ranks, which others have, too.
 std::vector<FlagHelp> own_input_flags(InputFlags& flags) {
-  return {{"--batches", &flags.batches, "N", "of each rank; default 16, of --data all"},
-          {"--batch-size", &flags.batch_size, "N", "samples of a rank's batch; default 256"},
+  return {{"--batches", &flags.batches, "N", "batches per rank; default 16, all of --data"},
+          {"--batch-size", &flags.batch_size, "N", "samples per batch of a rank; default 256"},
           {"--input-stages", &flags.stages, "LIST", "stages of staged; default copy,dist"},
           {"--sharding", &flags.sharding, "FILE|default",
            "placement of tables; default whole tables by size"},
           {"--table-optimizer", &flags.table_optimizer, "NAME",
            "sgd or adagrad (row-wise); default sgd"},
-          {"--epochs", &flags.epochs, "N", "times over the same batches; default 1"},
-          {"--evaluate", &flags.evaluate, "N", "batches after these, tried after each epoch"}};
+          {"--epochs", &flags.epochs, "N", "passes over the same batches; default 1"},
+          {"--evaluate", &flags.evaluate, "N", "further batches, evaluated after each epoch"}};
 }
 
 void refuse_given(const std::vector<std::pair<const Flag*, std::string_view>>& flags,

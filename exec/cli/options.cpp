@@ -368,61 +368,61 @@ void add_all_flags(CommandLine& program, Flags& flags) {
                                {"--sequence-parallel", &flags.sequence_parallel,
                                 "shards norms and dropout by tokens over T ranks"},
                                {"--tensor-overlap", &flags.tensor_overlap, "on|off",
-                                "sums beside weight gradients; default on"}});
+                                "sums overlap weight gradients; default on"}});
   program.add_flags(
       "Replicas",
-      {{"--data-parallel", &flags.replicas.data_parallel, "D", "of the pipeline; default 1"},
+      {{"--data-parallel", &flags.replicas.data_parallel, "D", "replicas of the pipeline; default 1"},
        {"--global-batch", &flags.global_batch, "N",
-        "sequences an iteration, instead of --microbatches"},
-       {"--zero", &flags.replicas.zero, "0|1|2|3", "they split optimizer, gradients, weights"},
-       {"--shard-over", &flags.replicas.shard_over, "N", "over so many only; default all"},
+        "sequences per iteration, instead of --microbatches"},
+       {"--zero", &flags.replicas.zero, "0|1|2|3", "shards optimizer, gradients, weights"},
+       {"--shard-over", &flags.replicas.shard_over, "N", "shards within groups of N replicas; default all"},
        {"--gather", &flags.replicas.gather, "window|pass|once",
         "how long gathered weights stay; see below"},
        {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
         "reduces gradients as buckets fill; default off"},
        {"--reduce", &flags.reduce, "ordered|library",
-        "who adds gradients up: we, or MPI or NCCL"}});
+        "gradient sums by pipeexec, or by MPI or NCCL"}});
   program.add_flags(
       "Training",
       {{"--model", &flags.model, "NAME|FILE.json",
         "a gpt, llama or mlp, or a file; default gpt-mini"},
-       {"--layout", &flags.layout, "3,2,2,3", "layers a virtual stage; default: evenly"},
-       {"--data", &flags.data, "FILE", "any text, by bytes; default: a built-in primer"},
-       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 4"},
-       {"--sequence-length", &flags.sequence_length, "S", "tokens a sequence; default 64"},
+       {"--layout", &flags.layout, "3,2,2,3", "layers per virtual stage; default: evenly"},
+       {"--data", &flags.data, "FILE", "any text, as bytes; default: a built-in primer"},
+       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences per microbatch; default 4"},
+       {"--sequence-length", &flags.sequence_length, "S", "tokens per sequence; default 64"},
        {"--iterations", &flags.iterations, "N", "measured iterations; default 10"},
-       {"--warmup", &flags.warmup, "N", "iterations before, not measured; default 2"},
+       {"--warmup", &flags.warmup, "N", "unmeasured iterations first; default 2"},
        {"--accumulate", &flags.accumulate, "K", "optimizer step every K iterations; default 1"},
-       {"--seed", &flags.seed, "N", "of weights, samples and dropout; default 1"},
-       {"--learning-rate", &flags.learning_rate, "X", "of AdamW; default 0.001"},
+       {"--seed", &flags.seed, "N", "seed of weights, samples, dropout; default 1"},
+       {"--learning-rate", &flags.learning_rate, "X", "AdamW's learning rate; default 0.001"},
        {"--recompute", &flags.recompute, "none|full|LIST",
-        "of attention, norms, activation; see below"},
+        "attention, norms, activation; see below"},
        {"--attention", &flags.attention, "unfused|fused",
-        "keeps scores, or not; default: GPUs never do"},
+        "keeps scores or not; GPUs never do"},
        {"--precision", &flags.precision, "fp32|bf16",
-        "of activations and what multiplies; default fp32"}});
+        "of activations and GEMM inputs; default fp32"}});
   add_checkpoint_flags(program, flags.checkpoints);
   add_input_flags(program, flags.input);
   program.add_flags(
       "Machine",
-      {{"--device", &flags.device, "NAME", "what computes; default cpu"},
-       {"--costs", &flags.costs, "FILE.json", "times of an emulated device; default as pipesim's"},
-       {"--pace", &flags.pace, "wall|anchored", "what emulated actions keep to; default wall"},
-       {"--faults", &flags.faults, "WHAT,...", "put wrong on purpose; see below"},
+      {{"--device", &flags.device, "NAME", "device to compute on; default cpu"},
+       {"--costs", &flags.costs, "FILE.json", "an emulated device's times; default as pipesim's"},
+       {"--pace", &flags.pace, "wall|anchored", "clock of emulated actions; default wall"},
+       {"--faults", &flags.faults, "WHAT,...", "deliberate disturbances; see below"},
        {"--transport", &flags.transport, "NAME", "mpi, tcp, local, nccl or rccl; see below"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
-        "from here on sends wait for receivers; 0: all"},
-       {"--timeout", &flags.timeout, "T", "longest wait of a rank; 0s: for ever; default 300s"},
+        "larger sends wait for their receiver; 0: all do"},
+       {"--timeout", &flags.timeout, "T", "longest wait of a rank; 0s: forever; default 300s"},
        {"--list-devices", &flags.list_devices, "lists devices and transports"}});
   program.add_flags(
       "Ranks",
-      {{"--rank", &flags.rank, "R", "of this process, from 0, if started by hand"},
-       {"--ranks", &flags.ranks, "P", "how many were; or threads of an input pipeline"},
+      {{"--rank", &flags.rank, "R", "this process's rank, from 0, if started by hand"},
+       {"--ranks", &flags.ranks, "P", "number of ranks; or an input pipeline's threads"},
        {"--master", &flags.master, "HOST:PORT", "where rank 0 of --transport tcp listens"},
        {"--list-ranks", &flags.list_ranks, "lists ranks, hosts and devices; trains nothing"}});
   program.add_flags(
       "Output",
-      {{"--trace", &flags.trace, "FILE.json[.gz]", "writes what was measured as a Chrome trace"},
+      {{"--trace", &flags.trace, "FILE.json[.gz]", "writes the measured timeline as a Chrome trace"},
        FlagHelp("--layout-picture", &flags.layout_picture, "[FILE.svg]",
                 "draws the layout, then trains; printed or as SVG")
            .or_alone(LayoutOutput::printed),

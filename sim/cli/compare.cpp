@@ -119,9 +119,9 @@ void set_up_compare(CommandLine& command) {
        {"--json", &flags->json, "prints the result as one JSON object"}});
   command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(
-      "Traces are of pipesim, pipeexec or PyTorch's profiler; a profile measured on\n"
-      "several ranks is one run in as many files, or in a folder. Either may be any of\n"
-      "these: they are called what they are. --schedule is by default PREDICTED's.\n"
+      "Traces come from pipesim, pipeexec or PyTorch's profiler; a profile of several\n"
+      "ranks is one run in as many files, or in a folder. Either side may be any of\n"
+      "these, and is labelled accordingly. --schedule defaults to PREDICTED's.\n"
       "\n"
       "Examples:\n"
       "  pipesim compare predicted.json measured.json --html report.html\n"

@@ -91,7 +91,7 @@ std::string import_report(const ImportFlags& flags, const Imported& imported, co
       bold(fmt::format("{}: {}", printable(*flags.file), imported.format), terminal.colour) +
       "\n\n" + command_text(command.words, "  ", terminal.width);
   if (!command.missing.empty()) {
-    out += "\nTo be added:\n" + remark_lines(command.missing, terminal.width);
+    out += "\nTo add:\n" + remark_lines(command.missing, terminal.width);
   }
   if (imported.model && known == nullptr && !flags.model) {
     if (flags.write_model) {
@@ -105,10 +105,10 @@ std::string import_report(const ImportFlags& flags, const Imported& imported, co
     }
   }
   if (!imported.without_counterpart.empty()) {
-    out += "\nWithout counterpart:\n" + remark_lines(imported.without_counterpart, terminal.width);
+    out += "\nNo counterpart:\n" + remark_lines(imported.without_counterpart, terminal.width);
   }
   if (!imported.without_effect.empty()) {
-    out += "\nChange nothing here:\n";
+    out += "\nNo effect here:\n";
     for (const std::string& one : imported.without_effect) {
       out += wrap("  " + one, terminal.width) + "\n";
     }
@@ -183,14 +183,14 @@ void set_up_import(CommandLine& command) {
                     {{"--write-model", &flags->write_model, "FILE.json", "writes the model as a file"},
                      {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
-      "Told apart by what they hold:\n"
-      "  Megatron-LM  arguments, as a list or in a shell script, whose variables are\n"
-      "               filled in as far as it gives them values\n"
-      "  torchtitan   TOML of a job, as it was until February 2026\n"
-      "  DeepSpeed    JSON, which says how a model is trained, and not which\n"
+      "The format is recognized from the contents:\n"
+      "  Megatron-LM  arguments, as a list or in a shell script; variables are\n"
+      "               expanded where the script sets them\n"
+      "  torchtitan   a job's TOML, in the form used until February 2026\n"
+      "  DeepSpeed    JSON, which says how to train, but not which model\n"
       "\n"
-      "Printed are the command that predicts the same, what is to be added to it, and\n"
-      "each setting that has no counterpart or changes nothing here.\n"
+      "Prints the command that predicts the same job, what to add to it, and\n"
+      "every setting that has no counterpart or no effect here.\n"
       "\n"
       "Examples:\n"
       "  pipesim import pretrain_gpt.sh --cluster dgx-h100 --devices 64\n"

@@ -68,7 +68,7 @@ const std::string& value_of(const Flag& flag, std::string_view name, std::string
 
 // Numbers of devices, or a range of them: doubled from its first on, and its last.
 std::vector<int> numbers_of_devices(const Flag& flag) {
-  const std::string& text = value_of(flag, "--devices", "how many there are to train on");
+  const std::string& text = value_of(flag, "--devices", "the number of devices to train on");
   std::vector<int> counts;
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) {
@@ -102,7 +102,7 @@ PlanObjective objective_of(const Flag& flag) {
 PlanQuestion question_of(const PlanFlags& flags) {
   PlanQuestion question;
   question.global_batch =
-      parse_count(value_of(flags.model.global_batch, "--global-batch", "sequences of an iteration"),
+      parse_count(value_of(flags.model.global_batch, "--global-batch", "sequences per iteration"),
                   "--global-batch");
   ModelFlags model = flags.model;
   model.devices.reset();
@@ -402,13 +402,13 @@ void set_up_plan(CommandLine& command) {
       "shard-over (all, or the replicas of a node), gather, bucket-bytes,\n"
       "overlap-gather. Data parallelism and microbatches follow.\n"
       "\n"
-      "Of several numbers of devices the one with the shortest iteration is taken, with\n"
-      "the least memory of a device, or the smallest on which something fits. Layers of\n"
-      "the best are split anew, as by pipesim partition.\n"
+      "With several numbers of devices, the shortest iteration wins, or the least\n"
+      "memory per device, or the smallest number on which a layout fits. Layers of\n"
+      "the best are rebalanced, as by pipesim partition.\n"
       "\n"
-      "Each layout of the space ends as impossible, by a rule; too large, by a least\n"
-      "memory above the cap; dominated, by a least time no shorter than that of the\n"
-      "last of the best; or evaluated exactly, as pipesim predicts it.\n"
+      "Each layout in the space ends as impossible, by a rule; too large, by a lower\n"
+      "bound on memory above the cap; dominated, by a lower bound on time no shorter\n"
+      "than the last of the best; or evaluated exactly, as pipesim predicts it.\n"
       "\n"
       "Examples:\n"
       "  pipesim plan --model gpt3-175b --cluster dgx-a100 --devices 4096\n"

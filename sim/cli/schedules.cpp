@@ -59,8 +59,8 @@ void print_list(bool json) {
   }
   print(wrap(
       "\nBubble, and peak chunks in flight on rank r, for p ranks, v chunks per rank, m microbatches, "
-      "groups of g; F, I, W are the times of a chunk's forward, input gradient and weight "
-      "gradient, B = I + W; global and span are defined in traces/METRICS.md.\n"
+      "groups of g. F, I, W are the times of a chunk's forward, input gradient and weight "
+      "gradient, B = I + W. traces/METRICS.md defines global and span.\n"
       "`pipesim schedules --compare --stages 4 --microbatches 8,16` tries them all.\n",
       standard_output().width));
 }
@@ -263,9 +263,9 @@ void set_up_schedules(CommandLine& command) {
                      {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws them as a figure"},
                      {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
-      "--microbatches and --virtual-stages may be lists, as 8,16,32: each is tried\n"
-      "with each. All are the same model: where costs are not a model's or by layer,\n"
-      "they are of a rank's whole part of it. With V chunks a rank each takes 1/V of\n"
+      "--microbatches and --virtual-stages may be lists, such as 8,16,32; all pairs are\n"
+      "tried. All use the same model: costs that are not a model's or by layer\n"
+      "are those of a whole rank. With V chunks per rank each chunk takes 1/V of the\n"
       "times and bytes; a message keeps its bytes.\n"
       "\n"
       "Examples:\n"

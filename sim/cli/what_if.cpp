@@ -306,13 +306,13 @@ void set_up_what_if(CommandLine& command) {
   command.add_flags("Output", {{"--json", &flags->json, "prints the result as one JSON object"}});
   command.set_work([flags, &command] { answer_what_if(*flags, command); });
   command.set_footer(
-      "--scale is of a kind (F, I, W, B), a stage or a rank: B@stage2=0.8, F@rank1=1.5,\n"
-      "stage2=0.8, rank1=1.5, B=0.9; what stands between commas holds at once. The last\n"
-      "row has all that was given, where that can be. Of an input pipeline's run it is of a\n"
+      "--scale takes a kind (F, I, W, B), a stage or a rank: B@stage2=0.8, F@rank1=1.5,\n"
+      "stage2=0.8, rank1=1.5, B=0.9; a comma combines several. The last row applies\n"
+      "all changes, where they can be combined. For an input pipeline it takes a\n"
       "kind or a rank: IDS=0.5, LOOKUP@rank1=2.\n"
       "\n"
-      "Costs are calibrated on the run, changed, and simulated; what they predict for the\n"
-      "run itself is held against what it took, and all rows are corrected by as much.\n"
+      "Costs are calibrated from the run, changed and simulated. Their error on the\n"
+      "run itself corrects all rows.\n"
       "\n"
       "Examples:\n"
       "  pipesim whatif run.json.gz --scale B@stage2=0.8 --link 0-1=2x\n"
