@@ -49,7 +49,7 @@ Attention attention_of(const Flag& flag, const std::string& device, const Model&
   const Attention attention = parse_attention(*flag);
   if (attention == Attention::unfused && on_gpu) {
     throw input_error(fmt::format(
-        "--attention unfused: device {} never keeps scores; leave it out, or give fused", device));
+        "--attention unfused: device {} never keeps scores; omit it, or give fused", device));
   }
   return attention;
 }
@@ -341,7 +341,7 @@ void set_costs(const Flags& flags, Task& task) {
     if (!stage.unshard.exists() && !stage.reduce.exists()) continue;
     throw input_error(fmt::format(
         "{}: what an emulated device exchanges with replicas follows from `parameters` and "
-        "`replicas`; leave out unshard and reduce",
+        "`replicas`; omit unshard and reduce",
         *flags.costs));
   }
   if (training.data_parallel > 1) set_exchanges(flags, training);
@@ -481,7 +481,7 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
     check_linked(name, flags.device.value_or("cpu"));
     if (flags.eager_limit) {
       throw input_error(fmt::format(
-          "--eager-limit: sends over {} wait for their receivers anyway; leave it out", name));
+          "--eager-limit: sends over {} wait for their receivers anyway; omit it", name));
     }
   }
   ranks.tcp = find_place(flags, launch, name);
@@ -544,13 +544,13 @@ void check_copies(const Schedule& schedule, const TrainingJob& training) {
   const auto listed = std::ranges::find_if(schedule.actions.all(), is_of_replicas, &Action::kind);
   if (listed != schedule.actions.all().end()) {
     throw input_error(
-        fmt::format("{}: {}: copies of stages add their gradients up behind all else; leave it out",
+        fmt::format("{}: {}: copies of stages add their gradients up behind all else; omit it",
                     schedule.name, to_text(*listed)));
   }
   if (training.data_parallel > 1) {
     throw input_error(
         fmt::format("--data-parallel {}: {} trains two copies, which are replicas of each other; "
-                    "more of them are only predicted; leave it out",
+                    "more of them are only predicted; omit it",
                     training.data_parallel, schedule.name));
   }
 }

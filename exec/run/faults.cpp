@@ -74,7 +74,7 @@ void Faults::add(std::string_view text, const Schedule& program) {
   };
   const auto take_rank = [&] {
     fault.rank = number_behind(place, "rank");
-    if (!fault.rank) fail(text, fmt::format("{} is no rank", quote(place)));
+    if (!fault.rank) fail(text, fmt::format("{} is not a rank", quote(place)));
   };
   if (what == "launch") {
     fault.what = What::launch;
@@ -105,7 +105,7 @@ void Faults::add(std::string_view text, const Schedule& program) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), factor);
     if (error != std::errc() || end != digits.data() + digits.size() || !(factor >= 0) ||
         factor > static_cast<double>(max_slowdown)) {
-      fail(text, fmt::format("{} is no factor from x0 to x{}", quote(value), max_slowdown));
+      fail(text, fmt::format("{} is not a factor from x0 to x{}", quote(value), max_slowdown));
     }
     fault.factor = factor;
   }

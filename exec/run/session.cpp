@@ -188,7 +188,7 @@ void check_messages(const TrainingJob& training, const Transport& transport) {
       std::int64_t{2} * training.program.stages() * training.program.microbatches;
   if (results > limits.tag - first_free_tag) {
     throw input_error(fmt::format(
-        "{} results an iteration, and transport {} tells {} messages apart; use fewer stages or "
+        "{} results per iteration, and transport {} tells {} messages apart; use fewer stages or "
         "microbatches",
         results, transport.name(), limits.tag));
   }

@@ -123,7 +123,7 @@ class LinesOfRuns {
       }
       if (std::find(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(i),
                     columns[i]) != columns.begin() + static_cast<std::ptrdiff_t>(i)) {
-        throw input_error(fmt::format("{}:{}: column {} is there twice; omit one of them", where,
+        throw input_error(fmt::format("{}:{}: column {} is given twice; omit one of them", where,
                                       i + 1, columns[i]));
       }
     }
@@ -188,7 +188,7 @@ std::int64_t positive(const std::string& text, std::string_view column, int scal
   if (value.status == ScaledDecimal::Status::fine && value.value > 0 && value.value <= most) {
     return value.value;
   }
-  throw input_error(fmt::format("{}: {} is no number above 0 within reason; give one such as {}",
+  throw input_error(fmt::format("{}: {} is not a number above 0 within reason; give one such as {}",
                                 column, quote(text), example));
 }
 

@@ -108,7 +108,7 @@ LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {
     const auto run = read_own_run(*flags.measured, options);
     if (!run) {
       throw input_error(fmt::format(
-          "--measured: {} is no trace of ours; give one that pipeexec wrote of a training",
+          "--measured: {} is not a trace of ours; give one that pipeexec wrote of a training",
           *flags.measured));
     }
     input.name = *flags.measured;

@@ -46,7 +46,7 @@ double parse_factor(const std::string& text, std::string_view flag) {
   constexpr double least = 0.01;
   constexpr double most = 100;
   if (const auto value = number_between(text, least, most)) return *value;
-  throw input_error(fmt::format("{}: {} is no factor between {} and {}; give a number like 0.9",
+  throw input_error(fmt::format("{}: {} is not a factor between {} and {}; give a number like 0.9",
                                 flag, quote(text), least, most));
 }
 

@@ -141,7 +141,7 @@ PlanPoint point_of(PlanSpace space, const std::string& text) {
     std::string_view name = words[i];
     if (!name.starts_with("--")) {
       throw input_error(
-          fmt::format("--why: {} is no flag; give a layout as pipesim takes it, "
+          fmt::format("--why: {} is not a flag; give a layout as pipesim takes it, "
                       "like \"--schedule 1f1b --stages 8 --tensor-parallel 4\"",
                       quote(std::string(name))));
     }

@@ -111,7 +111,7 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   const int own_entries = static_cast<int>(stages.size());
   if (own_entries != placement.stages() && own_entries != placement.stages() * placement.copies()) {
     throw input_error(fmt::format(
-        "{}: costs for {} but the schedule has {} ({} a rank); give one entry a virtual stage",
+        "{}: costs for {} but the schedule has {} ({} a rank); give one entry per virtual stage",
         where, plural(static_cast<std::int64_t>(stages.size()), "virtual stage"),
         plural(placement.stages(), "virtual stage"), placement.chunks()));
   }

@@ -121,7 +121,7 @@ StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
       stage.parameters.push_back(item.integer(0, max_parameters - sum));
       sum += stage.parameters.back();
     }
-    if (stage.parameters.empty()) value.fail("an empty list; give one number, or one a layer");
+    if (stage.parameters.empty()) value.fail("an empty list; give one number, or one per layer");
   });
   members.finish();
   return stage;
@@ -327,7 +327,7 @@ Provenance read_provenance(const JsonCursor& cursor, std::size_t entries) {
   }
   if (result.entries.size() != entries) {
     list.fail(fmt::format(
-        "has {} for {}; give one entry a stage or layer",
+        "has {} for {}; give one entry per stage or layer",
         plural(static_cast<std::int64_t>(result.entries.size()), "entry", "entries"), entries));
   }
   members.optional("p2p", [&](const JsonCursor& value) { result.transfers = read_spread(value); });
@@ -503,7 +503,7 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
   CostsFile result;
   result.name = file;
   if (members.has("stages") == members.has("layers")) {
-    root.fail("give either stages, one entry a virtual stage, or layers");
+    root.fail("give either stages, one entry per virtual stage, or layers");
   }
   const auto read_list = [&](std::string_view key, std::vector<StageCosts>& out) {
     members.optional(key, [&](const JsonCursor& list) {

@@ -128,7 +128,7 @@ class GraphReader {
     std::size_t at = rest.rfind(separator);
     if (at != std::string_view::npos && rest.substr(at + separator.size()).starts_with(stage)) {
       const std::string_view id = rest.substr(at + separator.size() + stage.size());
-      if (!whole_number(id)) fail(fmt::format("stage_id: {} is no number of a stage", quote(id)));
+      if (!whole_number(id)) fail(fmt::format("stage_id: {} is not a number of a stage", quote(id)));
       rest = rest.substr(0, at);
       at = rest.rfind(separator);
     }

@@ -19,7 +19,7 @@ std::vector<std::string> program_of_file(const std::string& path, const std::str
   std::error_code failed;
   if (!names_a_file(path) && !std::filesystem::exists(path, failed)) {
     throw input_error(fmt::format(
-        "{}: {} is no file; give one that holds what each rank ran, as `pipesim schedule convert "
+        "{}: {} is not a file; give one that holds what each rank ran, as `pipesim schedule convert "
         "1f1b --stages 2 --microbatches 4 -o order.csv` writes it",
         flag, quote(path)));
   }
@@ -34,7 +34,7 @@ std::vector<int> parse_ranks(const std::string& text) {
     const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), rank);
     if (fault != std::errc() || end != number.data() + number.size() || rank < 0 ||
         rank > max_count) {
-      throw input_error(fmt::format("--ranks: {} is no rank; give numbers from 0 on, as 0,4,8,12",
+      throw input_error(fmt::format("--ranks: {} is not a rank; give numbers from 0 on, as 0,4,8,12",
                                     quote(number)));
     }
     ranks.push_back(rank);

@@ -112,7 +112,7 @@ class PlanReader {
     for (const JsonCursor& item : list.array()) {
       const int rank = read_rank(item);
       if (!named.insert(rank).second) {
-        item.fail(fmt::format("rank {} is there twice; name each once", rank));
+        item.fail(fmt::format("rank {} is given twice; name each once", rank));
       }
       ranks.push_back(rank);
     }

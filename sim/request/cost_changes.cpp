@@ -60,7 +60,7 @@ Assignment assignment_of(std::string_view flag, std::string_view text, std::stri
   const std::string_view value = text.substr(equals + 1);
   const std::optional<double> factor = factor_of(value);
   if (!factor) {
-    refuse(flag, text, fmt::format("{} is no factor from 0.01 to {}", quote(value), max_slowdown),
+    refuse(flag, text, fmt::format("{} is not a factor from 0.01 to {}", quote(value), max_slowdown),
            forms);
   }
   return {text.substr(0, equals), *factor};
@@ -149,12 +149,12 @@ std::vector<TimeChange> parse_slow_ranks(std::string_view text) {
     change.rank = index_of(part.substr(0, colon));
     const std::optional<double> factor = factor_of(part.substr(colon + 1));
     if (!change.rank) {
-      refuse("--slow-rank", part, fmt::format("{} is no rank", quote(part.substr(0, colon))),
+      refuse("--slow-rank", part, fmt::format("{} is not a rank", quote(part.substr(0, colon))),
              forms);
     }
     if (!factor) {
       refuse("--slow-rank", part,
-             fmt::format("{} is no factor from 0.01 to {}", quote(part.substr(colon + 1)),
+             fmt::format("{} is not a factor from 0.01 to {}", quote(part.substr(colon + 1)),
                          max_slowdown),
              forms);
     }

@@ -107,7 +107,7 @@ void infer_shape(Schedule& schedule, const std::string& file, const FailAt& fail
           return;
         }
         fail_at(rank, i,
-                fmt::format("stage {} stands on rank {} too; a stage lives on one rank, or each "
+                fmt::format("stage {} is on rank {} too; a stage lives on one rank, or each "
                             "stage on two, of which one has the first half of the microbatches",
                             stage, owner));
       }

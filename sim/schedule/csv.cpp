@@ -34,7 +34,7 @@ class Parser {
 
   Schedule run() {
     if (strip(text_).empty()) {
-      throw input_error(fmt::format("{}: holds no schedule; it needs one row a rank", file_));
+      throw input_error(fmt::format("{}: holds no schedule; it needs one row per rank", file_));
     }
     schedule_.name = file_;
     rows_ = split(text_, '\n');

@@ -63,12 +63,12 @@ Shape resolve_shape(const Family& family, const ScheduleRequest& request) {
   shape.chunks = request.chunks.value_or(family.default_chunks);
   if (shape.chunks != 1 && family.placement == both_ways) {
     throw input_error(
-        fmt::format("--virtual-stages {}: {} says itself what a rank holds; leave it out",
+        fmt::format("--virtual-stages {}: {} says itself what a rank holds; omit it",
                     shape.chunks, family.name));
   }
   if (shape.chunks != family.default_chunks && !family.many_chunks) {
     throw input_error(fmt::format(
-        "--virtual-stages {}: {} has {} chunk{} a rank; interleaved and bfs take any number",
+        "--virtual-stages {}: {} has {} chunk{} per rank; interleaved and bfs take any number",
         shape.chunks, family.name, family.default_chunks == 1 ? "one" : "two",
         family.default_chunks == 1 ? "" : "s"));
   }
@@ -86,7 +86,7 @@ Shape resolve_shape(const Family& family, const ScheduleRequest& request) {
   if (family.placement == both_ways) object_to(family, shape);
   if (request.placement && family.placement == both_ways) {
     throw input_error(
-        fmt::format("--placement: {} says itself where stages live; leave it out", family.name));
+        fmt::format("--placement: {} says itself where stages live; omit it", family.name));
   }
   shape.placement = request.placement
                         ? Placement::parse(*request.placement, shape.ranks, shape.chunks)

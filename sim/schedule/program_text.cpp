@@ -140,7 +140,7 @@ class Merger {
       if (const Action* send = missing_send(stream)) {
         fail_(
             item.place,
-            fmt::format("{} needs {}, which stands on {} behind {}, whose result is not there yet",
+            fmt::format("{} needs {}, which is on {} behind {}, whose result is not there yet",
                         to_text(item.action), to_text(receive_for(item.action)), stream.name,
                         to_text(*send)));
       }
@@ -278,7 +278,7 @@ class ProgramParser {
       ends_.push_back(words[1].place);
     } else {
       WrittenStream& stream = stream_named(name, place);
-      if (words.size() == 1) fail(place, "a stream without an action; leave it out");
+      if (words.size() == 1) fail(place, "a stream without an action; omit it");
       for (std::size_t i = 1; i < words.size(); ++i) {
         add_cell(stream, words[i].text, words[i].place);
       }
@@ -329,10 +329,10 @@ class ProgramParser {
     }
     if (parse_action(name)) {
       fail(place,
-           fmt::format("{} is no stream; to let it wait write `{} after 1B0`", quote(name), name));
+           fmt::format("{} is not a stream; to let it wait write `{} after 1B0`", quote(name), name));
     }
     if (stream.from < 0 || stream.to < 0) {
-      fail(place, fmt::format("{} is no stream; there is compute, and for SEND and RECV one named "
+      fail(place, fmt::format("{} is not a stream; there is compute, and for SEND and RECV one named "
                               "transfers, or one a directed pair of ranks, such as 0->1",
                               quote(name)));
     }
@@ -378,7 +378,7 @@ class ProgramParser {
 
   void check_transfer(const WrittenStream& stream, const Action& action, TextPlace place) const {
     if (!is_transfer(action.kind)) {
-      fail(place, fmt::format("{} is no transfer; it stands on compute", to_text(action)));
+      fail(place, fmt::format("{} is not a transfer; it is on compute", to_text(action)));
     }
     if (stream.from < 0) return;
     const bool sends = stream.from + 1 == static_cast<int>(ranks_.size());
@@ -400,7 +400,7 @@ class ProgramParser {
                                                        : TransferLane::edge;
           if (lane.value_or(own) != own) {
             fail(item.place,
-                 fmt::format("{} stands on {}, and transfers before it on streams of another sort",
+                 fmt::format("{} is on {}, and transfers before it on streams of another sort",
                              to_text(item.action), stream.name));
           }
           lane = own;
@@ -420,7 +420,7 @@ class ProgramParser {
           if (other.stage < 0 || other.stage >= schedule.stages()) continue;
           const int rank = schedule.placement.rank_of(other);
           if (rank == (is_send(item.action.kind) ? stream.to : stream.from)) continue;
-          fail(item.place, fmt::format("{} stands on {}, but its other end is on rank {}",
+          fail(item.place, fmt::format("{} is on {}, but its other end is on rank {}",
                                        to_text(item.action), quote(stream.name), rank));
         }
       }

@@ -68,7 +68,7 @@ class Checker {
       const int rank = schedule_.placement.rank_of(stage);
       return ScheduleFault{
           rank, schedule_.actions[rank].size(),
-          fmt::format("stage {} has {} of {} forwards; every stage needs one a microbatch", stage,
+          fmt::format("stage {} has {} of {} forwards; every stage needs one per microbatch", stage,
                       count, schedule_.microbatches)};
     }
     return std::nullopt;
@@ -124,7 +124,7 @@ class Checker {
     const bool by_copy = placement.copies() > 1 && takes_microbatch(action.kind);
     const int home = by_copy ? placement.rank_of(action) : placement.rank_of(action.stage);
     if (by_copy ? home == rank : placement.has(rank, action.stage)) return {};
-    return fmt::format("{} stands on rank {}, but stage {} lives on rank {}{}", to_text(action),
+    return fmt::format("{} is on rank {}, but stage {} lives on rank {}{}", to_text(action),
                        rank, action.stage, home, by_copy ? " for this microbatch" : "");
   }
 
@@ -204,7 +204,7 @@ class Checker {
       const Kind kind = list[i].kind;
       const bool ends = ends_iteration(kind);
       if (ending && ends && kind == list[*ending].kind) {
-        return fault(i, "is its rank's second; there is one an iteration");
+        return fault(i, "is its rank's second; there is one per iteration");
       }
       const bool is_late = ends ? ending && kind < list[*ending].kind
                                 : ending && kind != Kind::RESHARD && kind != Kind::IDLE;
@@ -213,7 +213,7 @@ class Checker {
         return fault(i, makes_gradients
                             ? fmt::format("makes gradients behind {}, which needs them",
                                           to_text(list[*ending]))
-                            : fmt::format("stands behind {}, which ends its rank's iteration",
+                            : fmt::format("comes after {}, which ends its rank's iteration",
                                           to_text(list[*ending])));
       }
       if (kind == Kind::REDUCE_TIED && list[i].stage != 0 &&

@@ -218,7 +218,7 @@ TEST_F(CheckpointTools, WrongInputIsNamed) {
   expect_refused("checkpoint import out.safetensors --model x --checkpoint in", 2, "unknown model");
   write_file(folder_ / "text", "no tensors at all");
   expect_refused("checkpoint import text --model gpt-mini --checkpoint in", 2,
-                 "text: is no file of safetensors");
+                 "text: is not a file of safetensors");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "in"));
   expect_refused("checkpoint import out.safetensors --model gpt-mini --checkpoint no/such", 2,
                  "no/such: can't be made: No such file");

@@ -412,7 +412,7 @@ TEST(Predict, RefusesWrongInput) {
   expect_refused(good + " --costs missing.json", 2, "cannot read 'missing.json'");
   expect_refused(good + " --costs missing.json --forward 1ms", 2, "both give costs");
   expect_refused(good + " --layout 1,1,1,1", 2, "--layout: needs costs by layer");
-  expect_refused(good + " --virtual-stages 2", 2, "1f1b has one chunk a rank");
+  expect_refused(good + " --virtual-stages 2", 2, "1f1b has one chunk per rank");
   expect_refused(good + " --group 2", 2, "only interleaved has groups");
   expect_refused(good + " --p2p fofi", 2, "unknown p2p mode 'fofi'; known, nearest first: fifo");
   expect_refused(good + " --eager-limit 3", 2, "--eager-limit: '3' has no unit");
@@ -459,8 +459,8 @@ TEST(Predict, PlacesVShapesOnAV) {
       json_of("--schedule zb-v --stages 2 --microbatches 4 --placement 1,0,0,1")["makespan_ns"],
       json_of("--schedule zb-v --stages 2 --microbatches 4 --placement v")["makespan_ns"]);
   const std::string v = "--schedule zb-v --stages 4 --microbatches 8";
-  expect_refused(v + " --placement loop", 2, "leave --placement out");
-  expect_refused(v + " --virtual-stages 3", 2, "zb-v has two chunks a rank");
+  expect_refused(v + " --placement loop", 2, "omit --placement");
+  expect_refused(v + " --virtual-stages 3", 2, "zb-v has two chunks per rank");
   expect_refused("--schedule dualpipe-v --stages 4 --microbatches 7", 2, "use 8, or zb-v");
   EXPECT_EQ(call("--schedule dualpipe-v --stages 4 --microbatches 8").status, 0);
 }

@@ -117,10 +117,10 @@ TEST(FitCommand, RefusesWhatCannotBe) {
   refuse("model,stages,microbatches\n",
          "runs.csv:1: there is no column seconds, and none of traces; add one");
   refuse("stages,seconds\n", "runs.csv:1: there is no column model; add it");
-  refuse("model,seconds,model\n", "runs.csv:1:3: column model is there twice");
+  refuse("model,seconds,model\n", "runs.csv:1:3: column model is given twice");
   refuse(header + good + "gpt2-xl,1,8,1,1.5\n", "runs.csv:3: 5 cells for 6 columns");
   refuse(header + good + good + "gpt2-xl,1,8,1,1,\n", "runs.csv:4: seconds: is empty");
-  refuse(header + good + good + "gpt2-xl,1,8,1,1,0\n", "runs.csv:4: seconds: '0' is no number");
+  refuse(header + good + good + "gpt2-xl,1,8,1,1,0\n", "runs.csv:4: seconds: '0' is not a number");
   refuse(header + good + good + "gpt2-xl,1,8,16,1,1\n", "runs.csv:4: ");
   refuse(header + good + good + "gpt2-xxl,1,8,1,1,1\n", "runs.csv:4: ");
   refuse(header + good + good + "\"gpt2-xl,1,8,1,1,1\n", "runs.csv:4:1: a quote is not closed");
@@ -269,7 +269,7 @@ TEST(FitCommand, RefusesTracesThatAreNotOfTheRow) {
   refuse("gpt3-1.3b,2,8,1,4,,,none.json\n", "; give what pipeexec or a profiler recorded of this");
   refuse("gpt3-1.3b,2,8,1,4,,,own.json\n", "own.json: no Chrome trace");
   refuse("gpt3-1.3b,2,8,1,4,,,\n", "runs.csv:3: seconds: is empty; give what an iteration took, a");
-  refuse("gpt3-1.3b,2,8,1,4,1.5,-3,\n", "runs.csv:3: peak_bytes: '-3' is no number above 0");
+  refuse("gpt3-1.3b,2,8,1,4,1.5,-3,\n", "runs.csv:3: peak_bytes: '-3' is not a number above 0");
   refuse("", "runs.csv: has 1 run, which tell too little");
   const std::string header =
       "model,schedule,stages,microbatches,micro_batch_size,sequence_length,precision,trace\n";

@@ -191,7 +191,7 @@ TEST(GoodputCommand, RefusesInOneSentence) {
            {replaced(job, "12s", "0s"), "--iteration-time"},
            {job + " --trials 0", "--trials: 0 must be 1 or more"},
            {job + " --trials 1000000", "at most 100,000 are simulated"},
-           {job + " --seed x", "--seed: 'x' is no whole number"},
+           {job + " --seed x", "--seed: 'x' is not a whole number"},
            {job + " --work 0d", "--work: '0d' is no work"},
            {job + " --work 1e99d", "is too large"},
            {job + " --interval 0", "--interval: 0 must be 1 or more"},

@@ -208,7 +208,7 @@ TEST_F(InputCommand, AbsurdNumbersAreRefusedAtOnce) {
   expect_input_refused(model + Words{"--batch-size", "1000000000"}, "use smaller batches");
   expect_input_refused(mini + Words{"--accumulate", "13"},
                        "--accumulate 13: there are 12 batches; give at most as many");
-  expect_input_refused(mini + Words{"--id-seed", "-1"}, "--id-seed: '-1' is no whole number");
+  expect_input_refused(mini + Words{"--id-seed", "-1"}, "--id-seed: '-1' is not a whole number");
   expect_input_refused(mini + Words{"--memory-cap", "nan"}, "--memory-cap: 'nan' is not a number");
 }
 

@@ -408,7 +408,7 @@ TEST(Refused, InOneSentence) {
        "--recompute: unknown recomputation 'ful'; known, nearest first: full, none, norms, "
        "products, selective, attention, activation"},
       {both + " --recompute norms,attention,norms",
-       "--recompute norms,attention,norms: norms is there twice; give attention, norms, "
+       "--recompute norms,attention,norms: norms is given twice; give attention, norms, "
        "activation and products at most once each"},
       {both + " --recompute full,norms",
        "--recompute full,norms: full goes with nothing else; give it alone, or some of attention, "
@@ -430,7 +430,7 @@ TEST(Refused, InOneSentence) {
        "--shard-over 600000000: does not divide 1,000,000,000 replicas; nearest valid: 500000000 "
        "and 1000000000"},
       {both + " --software-factor nan",
-       "--software-factor: 'nan' is no factor between 0.01 and 100; give a number like 0.9"},
+       "--software-factor: 'nan' is not a factor between 0.01 and 100; give a number like 0.9"},
       {both + " --micro-batch-size 9999999",
        "--micro-batch-size 9999999 x --sequence-length 1024: too many tokens for one microbatch; "
        "use fewer or shorter sequences"},

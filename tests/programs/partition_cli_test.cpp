@@ -369,7 +369,7 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
        "not have; its layers are E, 32 t and L in this order"},
       {two + " --measured " + source_file("traces/recorded/1f1b.rank0.json.gz"),
        "--measured: " + source_file("traces/recorded/1f1b.rank0.json.gz") +
-           " is no trace of ours; give one that pipeexec wrote of a training"},
+           " is not a trace of ours; give one that pipeexec wrote of a training"},
       {two + " --graph " + (folder / "none.txt"),
        "cannot read '" + (folder / "none.txt") + "': No such file or directory"},
       {two + " --graph " + stages,

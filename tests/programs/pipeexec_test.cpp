@@ -547,7 +547,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
                           "products are computed again in predictions only");
   expect_pipeexec_refuses(good + " --model gpt-mini --tensor-parallel 2 --tensor-overlap maybe", 2,
                           "--tensor-overlap: unknown value 'maybe'; known: on, off");
-  expect_pipeexec_refuses(good + " --recompute norms,norms", 2, "norms is there twice; give");
+  expect_pipeexec_refuses(good + " --recompute norms,norms", 2, "norms is given twice; give");
   expect_pipeexec_refuses(good + " --recompute full,activation", 2,
                           "full goes with nothing else; give");
   expect_pipeexec_refuses(

@@ -148,7 +148,7 @@ TEST(ReceivesCli, FilesTrain) {
              "1RECV_F1,1F1,1B1,1SEND_B1,1RECV_F0,1F0,1B0,1SEND_B0\n");
   const Outcome run = run_command({PIPEEXEC_COMMAND, "--schedule", stuck, "--transport", "local"});
   expect_one_sentence(run, "pipeexec", stuck, 2,
-                      "deadlock: 0RECV_B0 on rank 0 waits for 1SEND_B0, which stands behind "
+                      "deadlock: 0RECV_B0 on rank 0 waits for 1SEND_B0, which comes after "
                       "1RECV_F1 on rank 1; 1RECV_F1 on rank 1 waits for 0SEND_F1");
 }
 

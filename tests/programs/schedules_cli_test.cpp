@@ -170,7 +170,7 @@ TEST(ComparedSchedules, StandFastestFirst) {
       EXPECT_TRUE(row.contains("nearest"));
       continue;
     }
-    EXPECT_FALSE(left_out) << "stands behind what is left out";
+    EXPECT_FALSE(left_out) << "comes after what is left out";
     EXPECT_GE(row["makespan_ns"], before);
     if (before == 0) {
       EXPECT_EQ(row["why"], "the fastest");

@@ -457,7 +457,7 @@ TEST(Hardware, SaysWhatIsWrongWithADevice) {
             "d.json:1:151: matmul.accumulation: 0.5 is out of range: it must be a factor between 1 "
             "and 100");
   EXPECT_EQ(device_error(R"("matmul":{"tiles":[]})"),
-            "d.json:1:144: matmul.tiles: an empty list; leave it out where any shape fits");
+            "d.json:1:144: matmul.tiles: an empty list; omit it where any shape fits");
   EXPECT_EQ(
       device_error(R"("matmul":{"tiles":[{"rows":0,"columns":8,"efficiency":1}]})"),
       "d.json:1:153: matmul.tiles[0].rows: 0 is out of range: it must lie between 1 and 1048576");
@@ -502,10 +502,10 @@ TEST(Hardware, SaysWhatIsWrongWithACluster) {
       "c.json:1:305: node.collectives[1].bandwidth: '-9GB/s' is negative; it must be 0 or more");
   for (const auto& [given, what] : {std::pair{"[]", "is empty"},
                                     {R"({"value":[]})", "is empty"},
-                                    {"{}", "is no list"},
-                                    {R"({"ranks":2,"bandwidth":"8GB/s"})", "is no list"},
-                                    {R"("8GB/s")", "is no list"},
-                                    {"null", "is no list"}}) {
+                                    {"{}", "is not a list"},
+                                    {R"({"ranks":2,"bandwidth":"8GB/s"})", "is not a list"},
+                                    {R"("8GB/s")", "is not a list"},
+                                    {"null", "is not a list"}}) {
     EXPECT_EQ(
         cluster_error(fmt::format(R"("node":{{"collectives":{},"p2p_bandwidth":"1GB/s"}})", given)),
         fmt::format("c.json:1:{}: node.collectives: {}; give a list of what 2 and more ranks "
@@ -539,7 +539,7 @@ TEST(Hardware, SaysWhatIsWrongWithACluster) {
   EXPECT_EQ(with_device("7"),
             "at/c.json:1:61: device: must be a preset's name, a file's name or an object");
   EXPECT_EQ(with_device(small_device + "," + node),
-            "at/c.json:1:194: node: one device has no links; leave it out");
+            "at/c.json:1:194: node: one device has no links; omit it");
   EXPECT_EQ(with_device(R"({"name":"d","peak":{"fp16":"1TFLOP/s"},"memory":"1GiB"})"),
             "at/c.json:1:61: device: key 'memory_bandwidth' is missing");
   EXPECT_EQ(nearest(testing::input_error_of([] { find_cluster("dgx-a10"); })),

@@ -105,7 +105,7 @@ using ImportedFlags = std::map<std::string, std::string>;
 ImportedFlags flags_of(const Imported& imported) {
   ImportedFlags flags;
   for (const auto& [name, value] : imported.flags) {
-    EXPECT_TRUE(flags.emplace(name, value).second) << name << " is there twice";
+    EXPECT_TRUE(flags.emplace(name, value).second) << name << " is given twice";
   }
   return flags;
 }
@@ -338,7 +338,7 @@ TEST(ImportMegatron, WhatCountsMustBeKnown) {
   refuse("x " + small_gpt + "--lr \"$@\"", "$@ has no value here, and may hold arguments");
   refuse("x " + small_gpt + "--data-path 1 $A 2 $B ${MORE[@]}", "$MORE has no value here");
   refuse("--num-layers 2 --hidden-size 8", "--num-attention-heads");
-  refuse("--num-layers two --hidden-size 8 --num-attention-heads 1", "'two' is no whole number");
+  refuse("--num-layers two --hidden-size 8 --num-attention-heads 1", "'two' is not a whole number");
   refuse("--num-layers", "--hidden-size");
   refuse("--num-layers 0 --hidden-size 8 --num-attention-heads 1", "no whole number from 1");
   refuse("a " + small_gpt + "\nb " + small_gpt, "two commands");

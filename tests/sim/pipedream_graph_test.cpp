@@ -434,7 +434,7 @@ TEST(PipedreamGraph, SaysWhatIsWrong) {
       {"node1 --", "neither a node nor an edge"},
       {"node1 -- Linear", "g.txt:1: node1 has no times and sizes; write it such as 'node4 -- "},
       {"node1 -- Linear -- stage_id=1", "node1 has no times and sizes"},
-      {one.substr(0, one.size() - 1) + " -- stage_id=x", "stage_id: 'x' is no number of a stage"},
+      {one.substr(0, one.size() - 1) + " -- stage_id=x", "stage_id: 'x' is not a number of a stage"},
       {"node1 -- A -- forward_compute_time=1, backward_compute_time=1, activation_size=1",
        "g.txt:1: node1 has no parameter_size; write it such as"},
       {"node1 -- A -- forward_compute_time=1, forward_compute_time=1",

@@ -65,10 +65,10 @@ TEST(Recompute, WrongNamesAreRefused) {
        "--recompute: unknown recomputation ''; known, nearest first: none, full, norms, "
        "products, selective, attention, activation"},
       {"norms,norms",
-       "--recompute norms,norms: norms is there twice; give attention, norms, activation and "
+       "--recompute norms,norms: norms is given twice; give attention, norms, activation and "
        "products at most once each"},
       {"selective,attention",
-       "--recompute selective,attention: attention is there twice; give attention, norms, "
+       "--recompute selective,attention: attention is given twice; give attention, norms, "
        "activation and products at most once each (selective is another word for attention)"},
       {"full,norms",
        "--recompute full,norms: full goes with nothing else; give it alone, or some of attention, "

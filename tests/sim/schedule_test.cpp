@@ -525,8 +525,8 @@ TEST(Deadlock, NegativeGoldenNeedsBuffersOrAFifoAnEdge) {
   const auto rendezvous = find_deadlock(program, SendMode::rendezvous);
   ASSERT_TRUE(rendezvous);
   EXPECT_EQ(*rendezvous,
-            "deadlock: 0SEND_F1 on rank 0 waits for 1RECV_F1, which stands behind 1SEND_F0 on rank "
-            "1; 1SEND_F0 on rank 1 waits for 2RECV_F0, which stands behind 0SEND_F1 on rank 0");
+            "deadlock: 0SEND_F1 on rank 0 waits for 1RECV_F1, which comes after 1SEND_F0 on rank "
+            "1; 1SEND_F0 on rank 1 waits for 2RECV_F0, which comes after 0SEND_F1 on rank 0");
   const auto fifo = find_deadlock(program, SendMode::fifo);
   ASSERT_TRUE(fifo);
   EXPECT_NE(fifo->find("rank 0's transfers"), std::string::npos) << *fifo;
@@ -711,7 +711,7 @@ TEST(Csv, PointsAtTheFaultyCell) {
       {"0F0,-1B0\n", "f.csv:1:5: '-1B0' is not an action"},
       {"0F0,0B9999999999\n", "f.csv:1:5: '0B9999999999' is not an action"},
       {"0F0,0B0\n\n1F0,1B0\n", "f.csv:2:1: rank 1 does nothing"},
-      {"0F0,0B0\n0F1,0B1\n", "f.csv:2:1: stage 0 stands on rank 0 too"},
+      {"0F0,0B0\n0F1,0B1\n", "f.csv:2:1: stage 0 is on rank 0 too"},
       {"0F0,0B0\n2F0,2B0\n", "f.csv:2:1: 2F0, but no rank holds stage 1"},
       {"0F0,0B0,0F0\n", "f.csv:1:9: rank 0: 0F0 is done twice"},
       {"0F0,0B0,0B0\n", "f.csv:1:9: rank 0: 0B0 is done twice"},

@@ -231,7 +231,7 @@ TEST(TcpPipeexec, RefusesWhatDoesNotTellARank) {
   refused("", "which rank is this?");
   refused("--rank 0", "--ranks is missing");
   refused("--ranks 2", "--rank is missing");
-  refused("--rank 2 --ranks 2", "--rank: '2' is no whole number from 0 below --ranks, which is 2");
+  refused("--rank 2 --ranks 2", "--rank: '2' is not a whole number from 0 below --ranks, which is 2");
   refused("--rank 0 --ranks 2", "--master is missing");
   refused("--rank 0 --ranks 2 --master node1", "'node1' is no host and port");
   refused("--rank 0 --ranks 9999 --master a:1", "9999 ranks; at most 1024");

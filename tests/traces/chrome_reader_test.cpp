@@ -356,11 +356,11 @@ TEST(ChromeReader, WhatIsNoEventIsLeftOutAndCounted) {
   EXPECT_EQ(read.events[1].index, 7);
   EXPECT_EQ(read.warned("no events"), 4);
   EXPECT_EQ(read.warned("no JSON"), 2);
-  EXPECT_NE(read.warnings.text().find("event 5: events that are no JSON, left out (2 in all)"),
+  EXPECT_NE(read.warnings.text().find("event 5: events that are not JSON, left out (2 in all)"),
             std::string::npos)
       << read.warnings.text();
   EXPECT_EQ(read_text(R"([{"ph":"i"}] more)").warned("after the end"), 1);
-  EXPECT_EQ(read_text(R"({"a":tru,"traceEvents":[]})").warned("member 'a' is no JSON"), 1);
+  EXPECT_EQ(read_text(R"({"a":tru,"traceEvents":[]})").warned("member 'a' is not JSON"), 1);
 }
 
 // Cut at every byte, an event is there or it is not.

@@ -354,7 +354,7 @@ TEST(EventTrace, CountersOneTrackAKey) {
   }
   EXPECT_EQ(texts, (Texts{"memory used on 1: 1000=1.00 3000=2.00", "memory free on 1: 3000=7.50",
                           "load on 3: 1000=-400", "load 6 on 1: 1000=3.00"}));
-  EXPECT_EQ(warned(trace, "counters that are no numbers"), 2);
+  EXPECT_EQ(warned(trace, "counters that are not numbers"), 2);
 }
 
 TEST(EventTrace, ACounterWithAnIdIsNoOtherOfThatName) {

@@ -87,7 +87,7 @@ TEST(InputProgramText, WrongLinesAreNamed) {
             "p:6: unknown stream 'memory'; known, nearest first: memcpy, host, prepare, lookup, "
             "compute, output, prefetch, reduction, data_dist");
   EXPECT_EQ(changed("memcpy    COPY0", "memcpy COPY"),
-            "p:6: 'COPY' is no action; one is a kind and a batch: COPY0");
+            "p:6: 'COPY' is not an action; one is a kind and a batch: COPY0");
   EXPECT_EQ(
       changed("memcpy    COPY0", "memcpy COPY0 then NEXT0"),
       "p:6: behind its action a call has nothing, or `after` and the actions that it waits for");
@@ -102,13 +102,13 @@ TEST(InputProgramFaults, WhatABatchLacksOrHasTwiceIsNamed) {
   EXPECT_EQ(changed("compute   UPDATE0\n", ""), "p:20: rank 0: UPDATE0 is missing");
   EXPECT_EQ(changed("batches 1", "batches 1000000000"), "p:21: rank 0: NEXT1 is missing");
   EXPECT_EQ(changed("compute   UPDATE0\n", "compute UPDATE0\ncompute UPDATE0\n"),
-            "p:18: rank 0: UPDATE0 is there twice");
+            "p:18: rank 0: UPDATE0 is given twice");
   EXPECT_EQ(changed("compute   UPDATE0\n", "compute UPDATE0\ncompute LOOKUP1\n"),
             "p:18: rank 0: LOOKUP1 is of batch 1, but batches are 0 to 0");
   EXPECT_EQ(changed("host      NEXT0", "memcpy NEXT0"),
-            "p:5: rank 0: NEXT0 stands on stream memcpy, but the host does it: host");
+            "p:5: rank 0: NEXT0 is on stream memcpy, but the host does it: host");
   EXPECT_EQ(changed("memcpy    COPY0", "host COPY0"),
-            "p:6: rank 0: COPY0 stands on stream host, but the host does NEXT and READ alone");
+            "p:6: rank 0: COPY0 is on stream host, but the host does NEXT and READ alone");
 }
 
 TEST(InputProgramFaults, ARaceIsNamed) {
@@ -199,7 +199,7 @@ TEST(InputProgramFaults, RanksWithOtherOrdersOfCollectivesAreRefused) {
            "REDUCE_BOTTOM0 after BOTTOM_BACKWARD0\nreduction REDUCE_TOP0 after TOP_BACKWARD0\n");
   EXPECT_EQ(program_error(one_batch() + swapped),
             "p:36: rank 1: collective 1 of stream reduction is REDUCE_BOTTOM0, but REDUCE_TOP0 on "
-            "rank 0: ranks would wait for each other for ever");
+            "rank 0: ranks would wait for each other forever");
 }
 
 TEST(InputProgramFaults, ACircleThroughTwoStreamsIsNamed) {
@@ -215,7 +215,7 @@ TEST(InputProgramFaults, ACircleThroughTwoStreamsIsNamed) {
       with(with(one_batch("rank 1"), "pipesim-input-program 1\nbatches 1\n", ""),
            "compute   OUTPUT_BACKWARD0\n", "compute   OUTPUT_BACKWARD0 after REDUCE_TOP0\n");
   EXPECT_EQ(program_error(moved + other),
-            "p:15: rank 0: the ranks wait for each other for ever: rank 0's OUTPUT_BACKWARD0 waits "
+            "p:15: rank 0: the ranks wait for each other forever: rank 0's OUTPUT_BACKWARD0 waits "
             "for rank 1 to come to it; rank 1's OUTPUT_BACKWARD0 waits for REDUCE_TOP0; rank 1's "
             "REDUCE_TOP0 waits for rank 0 to come to it; rank 0's REDUCE_TOP0 waits for "
             "OUTPUT_BACKWARD0");

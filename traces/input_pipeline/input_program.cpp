@@ -114,7 +114,7 @@ class RankCheck {
       }
       if (is_of_host(action.kind) != (call.stream == InputStream::host)) {
         return fault(place,
-                     fmt::format("{} stands on stream {}, but {}", to_text(action),
+                     fmt::format("{} is on stream {}, but {}", to_text(action),
                                  input_stream_name(call.stream),
                                  is_of_host(action.kind) ? "the host does it: host"
                                                          : "the host does NEXT and READ alone"));
@@ -122,7 +122,7 @@ class RankCheck {
       const auto at =
           static_cast<std::size_t>(action.kind) * static_cast<std::size_t>(program_.batches) +
           static_cast<std::size_t>(action.batch);
-      if (seen[at]) return fault(place, fmt::format("{} is there twice", to_text(action)));
+      if (seen[at]) return fault(place, fmt::format("{} is given twice", to_text(action)));
       seen[at] = true;
       for (const std::uint32_t awaited : call.after) {
         if (awaited >= place) {
@@ -263,7 +263,7 @@ std::optional<InputFault> find_other_order(const InputProgram& program) {
         return InputFault{
             rank, i < own[stream].size() ? own[stream][i] : calls.size(),
             fmt::format("collective {} of stream {} is {}, but {} on rank 0: ranks "
-                        "would wait for each other for ever",
+                        "would wait for each other forever",
                         i + 1, input_stream_name(static_cast<InputStream>(stream)), here, there)};
       }
     }

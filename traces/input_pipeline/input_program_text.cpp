@@ -145,12 +145,12 @@ class InputProgramReader {
 
   InputAction action_of(std::string_view word) const {
     const auto action = parse_input_action(word);
-    if (!action) fail(quote(word) + " is no action; one is a kind and a batch: COPY0");
+    if (!action) fail(quote(word) + " is not an action; one is a kind and a batch: COPY0");
     return *action;
   }
 
   void read_call(InputStream stream, const std::vector<std::string_view>& words) {
-    if (program_.calls.empty()) fail("a call stands behind its rank: `rank 0`");
+    if (program_.calls.empty()) fail("a call comes after its rank: `rank 0`");
     if (words.size() < 2) fail("a call is a stream and an action: `memcpy COPY0`");
     InputCall call{action_of(words[1]), stream, {}};
     if (words.size() > 2 && (words[2] != "after" || words.size() == 3)) {

@@ -58,7 +58,7 @@ Recompute parse_recompute(std::string_view text) {
     }
     if (result.*found->part) {
       throw input_error(fmt::format(
-          "--recompute {}: {} is there twice; give attention, norms, activation and products at "
+          "--recompute {}: {} is given twice; give attention, norms, activation and products at "
           "most once each{}",
           printable(text), meant,
           meant == "attention" ? " (selective is another word for attention)" : ""));

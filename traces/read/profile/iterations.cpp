@@ -105,7 +105,7 @@ RankRow parse_row(const std::string& text, std::size_t rank) {
       if (is_compute(action->kind)) row.of(action->kind).push_back(*action);
     } else if (!cell.empty() && !cell.ends_with(")BATCH_P2P")) {
       throw input_error(
-          fmt::format("the schedule's row of rank {}: {} is no action", rank, quote(cell)));
+          fmt::format("the schedule's row of rank {}: {} is not an action", rank, quote(cell)));
     }
   }
   return row;
