@@ -21,9 +21,9 @@ int main(int argc, char** argv) {
                       cli::set_up_what_if);
   program.add_command("partition", "balances layers over stages", cli::set_up_partition);
   program.add_command("plan", "finds the best layout for a number of devices", cli::set_up_plan);
-  program.add_command("import", "turns other programs' arguments into commands", cli::set_up_import);
-  program.add_command("goodput", "how often to save, and what failures cost",
-                      cli::set_up_goodput);
+  program.add_command("import", "turns other programs' arguments into commands",
+                      cli::set_up_import);
+  program.add_command("goodput", "how often to save, and what failures cost", cli::set_up_goodput);
   cli::add_presets(program);
   program.set_footer(
       "How results travel, --p2p:\n"

@@ -217,7 +217,7 @@ class MemoryMeter {
     // A recorded run may have lost an F, and so have fewer chunks than none.
     assert(now_.activations >= 0 && now_.residue >= 0 && now_.send_buffers >= 0 &&
            now_.receive_buffers >= 0 && now_.unsharded >= 0 && now_.workspace >= 0 &&
-           "memory below nothing");
+           "negative memory");
     WorkingBytes fullest = now_;
     fullest.activations = kept_.activations;
     fullest.residue = kept_.residue;

@@ -133,7 +133,8 @@ void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
   const auto folder = [&] {
     return FlagHelp("folder", &flags.folder, "DIR", "folder of checkpoints").required();
   };
-  const FlagHelp iteration("--iteration", &flags.iteration, "N", "iteration of the checkpoint; default the newest");
+  const FlagHelp iteration("--iteration", &flags.iteration, "N",
+                           "iteration of the checkpoint; default the newest");
 
   CommandLine& shown = add("show", "Lists checkpoints, or one's contents layer by layer.", show);
   shown.add_flags("", {folder(), iteration, {"--json", &flags.json, "prints one JSON object"}});
@@ -144,7 +145,8 @@ void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
       "Example:\n"
       "  pipeexec checkpoint show ck --iteration 20");
 
-  CommandLine& verified = add("verify", "Reads all checkpoints and checks each is complete.", verify);
+  CommandLine& verified =
+      add("verify", "Reads all checkpoints and checks each is complete.", verify);
   verified.add_flags("", {folder()});
   verified.set_footer(
       "A checkpoint is complete if each file matches its manifest, and the\n"
@@ -168,10 +170,11 @@ void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
   CommandLine& imported =
       add("import", "Makes a checkpoint from weights in Hugging Face's names.", read_import);
   imported.add_flags(
-      "",
-      {FlagHelp("file", &flags.weights, "FILE.safetensors", "weights in F32, F16 or BF16").required(),
-       FlagHelp("--model", &flags.model, "NAME|FILE.json", "model the weights belong to").required(),
-       FlagHelp("--checkpoint", &flags.saved, "DIR", "an empty or new folder").required()});
+      "", {FlagHelp("file", &flags.weights, "FILE.safetensors", "weights in F32, F16 or BF16")
+               .required(),
+           FlagHelp("--model", &flags.model, "NAME|FILE.json", "model the weights belong to")
+               .required(),
+           FlagHelp("--checkpoint", &flags.saved, "DIR", "an empty or new folder").required()});
   imported.set_footer(
       "The checkpoint is at iteration 0, with zero moments: any training of the model\n"
       "can start from it, with any seed, text and layout.\n"

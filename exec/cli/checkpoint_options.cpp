@@ -11,7 +11,8 @@ void add_checkpoint_flags(CommandLine& program, CheckpointFlags& flags) {
   program.add_flags(
       "Checkpoints",
       {{"--checkpoint", &flags.folder, "DIR", "folder to save the training in"},
-       {"--checkpoint-every", &flags.every, "N", "iterations between saves; default 10; last always"},
+       {"--checkpoint-every", &flags.every, "N",
+        "iterations between saves; default 10; last always"},
        {"--keep", &flags.keep, "K", "keeps the newest K; default 2"},
        {"--async-checkpoint", &flags.beside, "writes a copy during the next iterations"},
        {"--resume", &flags.resume, "DIR", "resumes from the newest complete one in DIR"}});

@@ -47,13 +47,13 @@ InputProgram program_of(const Flags& flags, int ranks, int batches) {
   request.batches = batches;
   if (flags.accumulate) {
     if (names_input_program_file(request.name)) {
-      throw input_error("--accumulate: the program's file says so itself");
+      throw input_error("--accumulate: the program's file sets it");
     }
     request.accumulate = parse_count(*flags.accumulate, "--accumulate");
   }
   if (flags.input.stages) {
     if (request.name != "staged") {
-      throw input_error("--input-stages: only --input-pipeline staged has stages of one's own");
+      throw input_error("--input-stages: only --input-pipeline staged takes stages");
     }
     request.stages = parse_input_stages(*flags.input.stages, "--input-stages");
   }
@@ -195,8 +195,8 @@ void check_input_flags(const CommandLine& program, const Flags& flags) {
                                                  "--keep",           "--async-checkpoint",
                                                  "--resume"});
   if (!other.empty()) {
-    throw input_error(
-        fmt::format("{}: an input pipeline has no use for it; omit it or --input-pipeline", other));
+    throw input_error(fmt::format(
+        "{}: it does not apply to an input pipeline; omit it or --input-pipeline", other));
   }
 }
 

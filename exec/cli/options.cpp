@@ -171,7 +171,7 @@ Schedule program_of(const Schedule& schedule) {
   if (!schedule.dependencies.empty()) {
     const auto& [action, awaited] = schedule.dependencies.front();
     throw input_error(
-        fmt::format("{}: pipeexec cannot make {} wait for {}; take out the lines with `after`",
+        fmt::format("{}: pipeexec cannot make {} wait for {}; remove the lines with `after`",
                     schedule.name, to_text(action), to_text(awaited)));
   }
   if (!schedule.has_transfers()) return lower(schedule);
@@ -231,11 +231,11 @@ void set_model(const Flags& flags, TrainingJob& training, std::vector<std::strin
   set_faults(flags, training);
   if (flags.faults && device != "cpu") {
     throw input_error(fmt::format(
-        "--faults: they are of --device emulated and cpu; device {} computes by itself", device));
+        "--faults: only --device emulated and cpu take them; device {} does not", device));
   }
   if (const std::string shorter = training.faults.shortening(); !shorter.empty()) {
     throw input_error(fmt::format(
-        "--faults {}: a training can't be made shorter; give a factor from x1 on", quote(shorter)));
+        "--faults {}: a training can't be sped up; give a factor from x1 on", quote(shorter)));
   }
   if (flags.data) training.text = Text::read(*flags.data);
   training.text.check(training.sequence_length, training.model.vocabulary_size);
@@ -261,7 +261,7 @@ Training split_of(const Flags& flags, std::vector<std::string>* notes = nullptr)
 void set_exchanges(const Flags& flags, TrainingJob& training) {
   if (training.pace == EmulationPace::anchored) {
     throw input_error(
-        "--pace anchored: what replicas exchange takes its time, which costs don't have; leave it "
+        "--pace anchored: exchanges between replicas take time that costs do not give; omit it "
         "out, or --data-parallel");
   }
   Costs& costs = *training.costs;
@@ -369,19 +369,20 @@ void add_all_flags(CommandLine& program, Flags& flags) {
                                 "shards norms and dropout by tokens over T ranks"},
                                {"--tensor-overlap", &flags.tensor_overlap, "on|off",
                                 "sums overlap weight gradients; default on"}});
-  program.add_flags(
-      "Replicas",
-      {{"--data-parallel", &flags.replicas.data_parallel, "D", "replicas of the pipeline; default 1"},
-       {"--global-batch", &flags.global_batch, "N",
-        "sequences per iteration, instead of --microbatches"},
-       {"--zero", &flags.replicas.zero, "0|1|2|3", "shards optimizer, gradients, weights"},
-       {"--shard-over", &flags.replicas.shard_over, "N", "shards within groups of N replicas; default all"},
-       {"--gather", &flags.replicas.gather, "window|pass|once",
-        "how long gathered weights stay; see below"},
-       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
-        "reduces gradients as buckets fill; default off"},
-       {"--reduce", &flags.reduce, "ordered|library",
-        "gradient sums by pipeexec, or by MPI or NCCL"}});
+  program.add_flags("Replicas", {{"--data-parallel", &flags.replicas.data_parallel, "D",
+                                  "replicas of the pipeline; default 1"},
+                                 {"--global-batch", &flags.global_batch, "N",
+                                  "sequences per iteration, instead of --microbatches"},
+                                 {"--zero", &flags.replicas.zero, "0|1|2|3",
+                                  "shards optimizer, gradients, weights"},
+                                 {"--shard-over", &flags.replicas.shard_over, "N",
+                                  "shards within groups of N replicas; default all"},
+                                 {"--gather", &flags.replicas.gather, "window|pass|once",
+                                  "how long gathered weights stay; see below"},
+                                 {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
+                                  "reduces gradients as buckets fill; default off"},
+                                 {"--reduce", &flags.reduce, "ordered|library",
+                                  "gradient sums by pipeexec, or by MPI or NCCL"}});
   program.add_flags(
       "Training",
       {{"--model", &flags.model, "NAME|FILE.json",
@@ -397,8 +398,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--learning-rate", &flags.learning_rate, "X", "AdamW's learning rate; default 0.001"},
        {"--recompute", &flags.recompute, "none|full|LIST",
         "attention, norms, activation; see below"},
-       {"--attention", &flags.attention, "unfused|fused",
-        "keeps scores or not; GPUs never do"},
+       {"--attention", &flags.attention, "unfused|fused", "keeps scores or not; GPUs never do"},
        {"--precision", &flags.precision, "fp32|bf16",
         "of activations and GEMM inputs; default fp32"}});
   add_checkpoint_flags(program, flags.checkpoints);
@@ -420,15 +420,15 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--ranks", &flags.ranks, "P", "number of ranks; or an input pipeline's threads"},
        {"--master", &flags.master, "HOST:PORT", "where rank 0 of --transport tcp listens"},
        {"--list-ranks", &flags.list_ranks, "lists ranks, hosts and devices; trains nothing"}});
-  program.add_flags(
-      "Output",
-      {{"--trace", &flags.trace, "FILE.json[.gz]", "writes the measured timeline as a Chrome trace"},
-       FlagHelp("--layout-picture", &flags.layout_picture, "[FILE.svg]",
-                "draws the layout, then trains; printed or as SVG")
-           .or_alone(LayoutOutput::printed),
-       {"--verify", &flags.verify, "compares losses and gradients with one rank's"},
-       {"--json", &flags.json, "prints the result as one JSON object"},
-       {"--quiet", &flags.quiet, "prints no report"}});
+  program.add_flags("Output",
+                    {{"--trace", &flags.trace, "FILE.json[.gz]",
+                      "writes the measured timeline as a Chrome trace"},
+                     FlagHelp("--layout-picture", &flags.layout_picture, "[FILE.svg]",
+                              "draws the layout, then trains; printed or as SVG")
+                         .or_alone(LayoutOutput::printed),
+                     {"--verify", &flags.verify, "compares losses and gradients with one rank's"},
+                     {"--json", &flags.json, "prints the result as one JSON object"},
+                     {"--quiet", &flags.quiet, "prints no report"}});
 }
 
 void check_files(const Flags& flags) {
@@ -544,7 +544,7 @@ void check_copies(const Schedule& schedule, const TrainingJob& training) {
   const auto listed = std::ranges::find_if(schedule.actions.all(), is_of_replicas, &Action::kind);
   if (listed != schedule.actions.all().end()) {
     throw input_error(
-        fmt::format("{}: {}: copies of stages add their gradients up behind all else; omit it",
+        fmt::format("{}: {}: copies of stages sum their gradients after all else; omit it",
                     schedule.name, to_text(*listed)));
   }
   if (training.data_parallel > 1) {

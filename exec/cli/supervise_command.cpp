@@ -116,12 +116,12 @@ void add_supervise(CommandLine& program, SuperviseFlags& flags,
       {{"--restarts", &flags.restarts, "N", "most restarts in all; default 3"},
        {"--timeout", &flags.timeout, "T", "no iteration for so long is a hang; default 300s"},
        {"--grace", &flags.grace, "T", "from SIGTERM to SIGKILL; default 30s"}});
-  command.add_flags("Fewer ranks", {{"--or", &flags.alternatives, "'FLAGS'",
-                                     "an alternative, such as '-n 2 --data-parallel 1'"},
-                                    {"--ranks-available", &flags.ranks_available, "COMMAND",
-                                     "command that prints the number of ranks, busy or not"},
-                                    {"--grow-every", &flags.grow_every, "T",
-                                     "how often to ask for more ranks; default 60s"}});
+  command.add_flags(
+      "Fewer ranks",
+      {{"--or", &flags.alternatives, "'FLAGS'", "an alternative, such as '-n 2 --data-parallel 1'"},
+       {"--ranks-available", &flags.ranks_available, "COMMAND",
+        "command that prints the number of ranks, busy or not"},
+       {"--grow-every", &flags.grow_every, "T", "how often to ask for more ranks; default 60s"}});
   command.add_flags(
       "Output",
       {{"--trace", &flags.trace, "FILE.json", "attempts and events, as a Chrome trace"},

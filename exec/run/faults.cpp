@@ -67,7 +67,7 @@ void Faults::add(std::string_view text, const Schedule& program) {
   const auto take_action = [&](std::string_view name) {
     const auto action = parse_action(name);
     if (!action || !is_compute(action->kind))
-      fail(text, fmt::format("{} is no F, I, W or B", quote(name)));
+      fail(text, fmt::format("{} is not F, I, W or B", quote(name)));
     fault.kind = action->kind;
     fault.stage = action->stage;
     fault.microbatch = action->microbatch;
@@ -96,9 +96,9 @@ void Faults::add(std::string_view text, const Schedule& program) {
       fault.kind = parse_kind(what);
       fault.stage = number_behind(place, "stage");
       if (!fault.kind || !is_compute(*fault.kind)) {
-        fail(text, fmt::format("{} is no F, I, W or B", quote(what)));
+        fail(text, fmt::format("{} is not F, I, W or B", quote(what)));
       }
-      if (!fault.stage) fail(text, fmt::format("{} is no stage", quote(place)));
+      if (!fault.stage) fail(text, fmt::format("{} is not a stage", quote(place)));
     }
     double factor = 0;
     const std::string_view digits = value.starts_with('x') ? value.substr(1) : "";

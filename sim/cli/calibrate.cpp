@@ -218,8 +218,7 @@ void set_up_calibrate(CommandLine& command) {
   auto flags = std::make_shared<CalibrateFlags>();
   command.add_flags(
       "", {FlagHelp("traces", &flags->traces, "TRACE", "runs of one model, see below").required(),
-           FlagHelp("-o,--output", &flags->output, "FILE.json", "costs.json to write")
-               .required()});
+           FlagHelp("-o,--output", &flags->output, "FILE.json", "costs.json to write").required()});
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(

@@ -44,13 +44,13 @@ bool are_input_traces(const CompareFlags& flags, const CommandLine& command) {
   const bool first = is_input_trace(flags.files[0]), second = is_input_trace(flags.files[1]);
   if (first != second) {
     throw input_error(
-        fmt::format("{} is a run of an input pipeline, {} is none; compare two runs of one kind",
+        fmt::format("{} is a run of an input pipeline, {} is not; compare two runs of one kind",
                     printable(flags.files[first ? 0 : 1]), printable(flags.files[first ? 1 : 0])));
   }
   if (!first) return false;
   const std::string other = command.first_given({"traces", "--json"});
   if (flags.files.size() > 2 || !other.empty()) {
-    throw input_error(fmt::format("{}: runs of an input pipeline have no use for it",
+    throw input_error(fmt::format("{}: it does not apply to runs of an input pipeline",
                                   flags.files.size() > 2 ? quote(flags.files[2]) : other));
   }
   return true;

@@ -145,7 +145,7 @@ class LinesOfRuns {
     row.line = lines_[index].first;
     std::vector<std::string> cells = cells_of(lines_[index].second, place(row.line));
     if (cells.size() != columns.size()) {
-      throw input_error(fmt::format("{}: {} for {}; give each column one, which may be empty",
+      throw input_error(fmt::format("{}: {} for {}; give each column a cell, which may be empty",
                                     place(row.line),
                                     plural(static_cast<std::int64_t>(cells.size()), "cell"),
                                     plural(static_cast<std::int64_t>(columns.size()), "column")));
@@ -269,7 +269,7 @@ MeasuredIteration measured_run(const RunRow& row, const FitStart& start, std::st
   const Flag trace = cell(row.cells, "trace");
   if (!seconds && !trace) {
     throw input_error(
-        "seconds: is empty; give what an iteration took, a trace of it, or remove the row");
+        "seconds: is empty; give an iteration's time, a trace of it, or remove the row");
   }
   if (seconds) run.measured_ns = positive(*seconds, "seconds", 9, max_time_ns, "3.26");
   run.peak_bytes = peak_of(row.cells);

@@ -48,7 +48,8 @@ std::string saves_line(const AnsweredJob& one) {
   const std::string of =
       one.job.checkpoint_bytes ? format_bytes(*one.job.checkpoint_bytes) + ", " : "";
   const std::string held = format_duration(job.hold_ns);
-  if (job.beside_ns == 0) return fmt::format("saves      {}each stalls training for {}\n", of, held);
+  if (job.beside_ns == 0)
+    return fmt::format("saves      {}each stalls training for {}\n", of, held);
   return fmt::format("saves      {}each stalls training for {}, then is written for {}\n", of, held,
                      format_duration(job.beside_ns));
 }
@@ -141,10 +142,10 @@ void put(const AnsweredJob& one, Json& json) {
 std::string goodput_report(const AnsweredJob& one, int width) {
   const GoodputAnswer& answer = one.answer;
   const Checkpointing& job = one.job.question.job;
-  std::string out =
-      wrap(fmt::format("{}{} of the time is spent training, with a save every {}\n\n", title_of_job(one),
-                       format_percent(answer.shares.goodput), every(one, answer.interval_ns)),
-           width);
+  std::string out = wrap(
+      fmt::format("{}{} of the time is spent training, with a save every {}\n\n", title_of_job(one),
+                  format_percent(answer.shares.goodput), every(one, answer.interval_ns)),
+      width);
   out += fmt::format("{:<37} {:>7} {:>31}\n", "% of the time", "", "------- % is lost to --------");
   out += fmt::format("{:<37} {:>7} {:>7} {:>10} {:>11}\n", "a save every", "trains", "saving",
                      "repeating", "restarting");

@@ -179,9 +179,9 @@ void set_up_import(CommandLine& command) {
        {"--devices", &flags->devices, "N", "total devices; replicas follow"},
        {"--model", &flags->model, "NAME|FILE.json", "instead of the file's model"},
        {"--vocabulary", &flags->vocabulary, "N", "vocabulary size of the tokenizer"}});
-  command.add_flags("Output",
-                    {{"--write-model", &flags->write_model, "FILE.json", "writes the model as a file"},
-                     {"--json", &flags->json, "prints one JSON object"}});
+  command.add_flags(
+      "Output", {{"--write-model", &flags->write_model, "FILE.json", "writes the model as a file"},
+                 {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
       "The format is recognized from the contents:\n"
       "  Megatron-LM  arguments, as a list or in a shell script; variables are\n"

@@ -145,11 +145,11 @@ std::string input_causes_text(const InputCauses& causes, const Terminal& termina
     ++count;
   }
   if (matters(causes.unexplained_ns(), causes)) {
-    lines += fmt::format("{:>12}  no action: starts later than what it waited for\n",
+    lines += fmt::format("{:>12}  no action: it starts later than what it waited for\n",
                          signed_time(causes.unexplained_ns()));
   }
   if (lines.empty()) return {};
-  return wrap("\nCauses, and what a batch loses by each alone:\n" + lines, terminal.width);
+  return wrap("\nCauses, and the time per batch that each alone costs:\n" + lines, terminal.width);
 }
 
 Json input_causes_json(const InputCauses& causes) {
@@ -203,7 +203,7 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
   const Terminal terminal = standard_output();
   const InputBasis::Answer& ran = basis.as_it_ran();
   std::string about = fmt::format(
-      "{}, {}, {}: {} a batch.", printable(run.program.name), plural(run.program.ranks(), "rank"),
+      "{}, {}, {}: {} per batch.", printable(run.program.name), plural(run.program.ranks(), "rank"),
       plural(run.program.batches, "batch", "batches"), format_time(ran.steady_ns));
   print(bold(wrap(about, terminal.width), terminal.colour) + "\n");
   const double off =

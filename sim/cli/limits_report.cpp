@@ -163,7 +163,8 @@ std::string limits_report(const std::vector<Limit>& limits, const LimitsContext&
   for (const Limit& limit : limits) {
     if (fraction(limit) >= least_shown) shown.push_back(limit);
   }
-  if (shown.empty()) return "Limited by its own work: removing anything else gains less than 0.5 %.\n";
+  if (shown.empty())
+    return "Limited by its own work: removing anything else gains less than 0.5 %.\n";
   const TableUnit unit = table_unit(shown.front().gain_ns);
   std::string out =
       fmt::format("Limited by, and the time saved per iteration without it, {}:\n", unit.name);

@@ -46,15 +46,16 @@ double parse_factor(const std::string& text, std::string_view flag) {
   constexpr double least = 0.01;
   constexpr double most = 100;
   if (const auto value = number_between(text, least, most)) return *value;
-  throw input_error(fmt::format("{}: {} is not a factor between {} and {}; give a number like 0.9",
-                                flag, quote(text), least, most));
+  throw input_error(
+      fmt::format("{}: {} is not a factor between {} and {}; give a number such as 0.9", flag,
+                  quote(text), least, most));
 }
 
 double parse_part(const std::string& text, std::string_view flag) {
   if (const auto value = number_between(text, 0, 1)) return *value;
   throw input_error(
       fmt::format("{}: {} is neither on, off nor a part between 0 and 1, of exchanges "
-                  "that their own products hide; give one like 0.8",
+                  "that their own GEMMs hide; give one such as 0.8",
                   flag, quote(text)));
 }
 
@@ -71,11 +72,12 @@ Attention usual_attention(const Model& model) {
 std::vector<FlagHelp> all_flags(ModelFlags& flags) {
   return {
       {"--model", &flags.model, "NAME|FILE.json", "model to train; `pipesim models` lists them"},
-      {"--cluster", &flags.cluster, "NAME|FILE.json", "cluster to train on; `pipesim clusters` lists them"},
-      {"--software", &flags.software, "NAME|FILE.json",
-       "trainer; `pipesim software` lists them"},
+      {"--cluster", &flags.cluster, "NAME|FILE.json",
+       "cluster to train on; `pipesim clusters` lists them"},
+      {"--software", &flags.software, "NAME|FILE.json", "trainer; `pipesim software` lists them"},
       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences per microbatch; default 1"},
-      {"--sequence-length", &flags.sequence_length, "S", "tokens per sequence; default the model's longest"},
+      {"--sequence-length", &flags.sequence_length, "S",
+       "tokens per sequence; default the model's longest"},
       {"--tensor-parallel", &flags.tensor_parallel, "T", "ranks that share each layer; default 1"},
       {"--data-parallel", &flags.replicas.data_parallel, "D",
        "replicas of the pipeline; default 1"},
@@ -144,7 +146,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
   };
   if (model.is_listed() && flags.sequence_length) {
     throw input_error(fmt::format(
-        "--sequence-length: the layers of {} are given for one sequence as they are; omit it",
+        "--sequence-length: the layers of {} are given for one sequence length; omit it",
         model.name));
   }
   training.sequence_length = model.is_listed() ? 1 : model.longest_sequence();
@@ -158,7 +160,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
     request.gathers_ahead = choose<bool>(*flags.overlap_gather, "--overlap-gather", switches);
     if (training.zero != 1 && training.zero != 2) {
       notes.push_back(
-          "--overlap-gather has no effect: only --zero 1 and 2 gather weights behind a step");
+          "--overlap-gather has no effect: only --zero 1 and 2 gather weights after a step");
     }
   }
   if (flags.devices) request.devices = parse_count(*flags.devices, "--devices");

@@ -88,7 +88,7 @@ void run(const PartitionFlags& flags) {
   ScheduleFlags schedule_flags = flags.schedule;
   LayersInput input = read_layers(flags.layers, schedule_flags);
   if (flags.write_costs && !input.file) {
-    throw input_error("--write-costs writes the layers of a file; a model's are in no file");
+    throw input_error("--write-costs writes the layers of a file; a model has no such file");
   }
   CostFlags cost_flags = flags.layers.costs;
   cost_flags.costs.reset();
@@ -141,9 +141,9 @@ void set_up_partition(CommandLine& command) {
       "Search",
       {{"--objective", &flags->objective, "NAME",
         "what to minimize: iteration (default) or bottleneck"},
-       {"--layout", &flags->layout, "3,2,2,2", "a layout to start from, too; --measured has its own"},
-       {"--memory-cap", &flags->memory_cap, "BYTES",
-        "per rank; a model's default: a device's"},
+       {"--layout", &flags->layout, "3,2,2,2",
+        "a layout to start from, too; --measured has its own"},
+       {"--memory-cap", &flags->memory_cap, "BYTES", "per rank; a model's default: a device's"},
        {"--trials", &flags->trials, "N", "most layouts to simulate; default 2000"},
        {"--budget", &flags->budget, "T", "longest search; default 10s"}});
   add_layers_flags(command, flags->layers);

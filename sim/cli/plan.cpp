@@ -38,16 +38,20 @@ struct PlanFlags {
 
 std::vector<FlagHelp> question_flags(PlanFlags& flags) {
   ModelFlags& model = flags.model;
-  return {{"--model", &model.model, "NAME|FILE.json", "model to train"},
-          {"--cluster", &model.cluster, "NAME|FILE.json", "cluster to train on"},
-          {"--software", &model.software, "NAME|FILE.json", "trainer"},
-          {"--devices", &model.devices, "N|A,B|A..Z", "devices, all used; A..Z means A, 2A, 4A, ... Z"},
-          {"--global-batch", &model.global_batch, "N", "sequences per step, exactly"},
-          {"--sequence-length", &model.sequence_length, "S", "tokens per sequence; default the model's longest"},
-          {"--attention", &model.attention, "HOW", "fused or unfused; default unfused for a gpt"},
-          {"--precision", &model.precision, "NAME", "as in pipesim; default bf16"},
-          {"--gradient-bytes", &model.gradient_bytes, "2|4", "per gradient element; default as the weights"},
-          {"--software-factor", &model.software_factor, "X", "scales GEMM rates; default the software's"}};
+  return {
+      {"--model", &model.model, "NAME|FILE.json", "model to train"},
+      {"--cluster", &model.cluster, "NAME|FILE.json", "cluster to train on"},
+      {"--software", &model.software, "NAME|FILE.json", "trainer"},
+      {"--devices", &model.devices, "N|A,B|A..Z", "devices, all used; A..Z means A, 2A, 4A, ... Z"},
+      {"--global-batch", &model.global_batch, "N", "sequences per step, exactly"},
+      {"--sequence-length", &model.sequence_length, "S",
+       "tokens per sequence; default the model's longest"},
+      {"--attention", &model.attention, "HOW", "fused or unfused; default unfused for a gpt"},
+      {"--precision", &model.precision, "NAME", "as in pipesim; default bf16"},
+      {"--gradient-bytes", &model.gradient_bytes, "2|4",
+       "per gradient element; default as the weights"},
+      {"--software-factor", &model.software_factor, "X",
+       "scales GEMM rates; default the software's"}};
 }
 
 // Flags as they were given, with their values, but for one number of devices.
@@ -170,12 +174,12 @@ int threads_of(const Flag& flag) {
 
 void check_export_flags(const PlanFlags& flags) {
   if (flags.output && !flags.export_format) {
-    throw input_error("--output: a folder for what --export writes; give it, too");
+    throw input_error("--output: a folder for what --export writes; give that, too");
   }
   if (!flags.export_format) return;
   check_export_format(*flags.export_format);
   if (flags.why || flags.csv || flags.json) {
-    throw input_error("--export: takes the report's place; omit --why, --csv and --json");
+    throw input_error("--export: replaces the report; omit --why, --csv and --json");
   }
 }
 
@@ -263,7 +267,7 @@ void run(const PlanFlags& flags, bool in_short) {
   std::optional<std::int64_t> budget_ns;
   if (flags.budget) budget_ns = parse_time_ns(*flags.budget, "--budget");
   if (flags.why && devices.size() > 1) {
-    throw input_error("--why: of how many devices? give --devices one number");
+    throw input_error("--why: for how many devices? give --devices one number");
   }
   std::optional<OutputFile> csv;
   if (flags.csv) csv.emplace(*flags.csv);
@@ -342,12 +346,12 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
   if (!model.devices || !model.global_batch) {
     throw input_error(
         "--schedule is missing: give a name (see `pipesim schedules`) or a file; or give --devices "
-        "and --global-batch, to have the best layout found");
+        "and --global-batch, to find the best layout");
   }
   const ReplicaFlags& replicas = model.replicas;
   if (replicas.data_parallel) {
     throw input_error(
-        "--data-parallel: follows from --devices where a layout is to be found; omit it, or "
+        "--data-parallel: follows from --devices when searching for a layout; omit it, or "
         "give --schedule");
   }
   PlanFlags flags;
@@ -385,17 +389,19 @@ void set_up_plan(CommandLine& command) {
        {"--objective", &flags->objective, "NAME",
         "what to minimize: time (default), memory, devices"},
        {"--memory-cap", &flags->memory_cap, "BYTES", "memory limit; default a device's"}});
-  command.add_flags("Search",
-                    {{"--top", &flags->top, "N", "number of best layouts to print; default 10"},
-                     {"--budget", &flags->budget, "T", "stops after this time with the best found so far"},
-                     {"--threads", &flags->threads, "N", "default all cores; the result is the same"}});
-  command.add_flags("Output",
-                    {{"--why", &flags->why, "LAYOUT", "explains what became of a layout, given as flags"},
-                     {"--csv", &flags->csv, "FILE", "writes all evaluated layouts"},
-                     {"--export", &flags->export_format, "megatron|torchtitan",
-                      "prints the configuration of the best"},
-                     {"--output", &flags->output, "FOLDER", "writes it as files in a folder"},
-                     {"--json", &flags->json, "prints one JSON object"}});
+  command.add_flags(
+      "Search",
+      {{"--top", &flags->top, "N", "number of best layouts to print; default 10"},
+       {"--budget", &flags->budget, "T", "stops after this time with the best found so far"},
+       {"--threads", &flags->threads, "N", "default all cores; the result is the same"}});
+  command.add_flags(
+      "Output",
+      {{"--why", &flags->why, "LAYOUT", "explains what became of a layout, given as flags"},
+       {"--csv", &flags->csv, "FILE", "writes all evaluated layouts"},
+       {"--export", &flags->export_format, "megatron|torchtitan",
+        "prints the configuration of the best"},
+       {"--output", &flags->output, "FOLDER", "writes it as files in a folder"},
+       {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
       "Axes: tensor-parallel, stages, micro-batch-size, sequence-parallel (on, off),\n"
       "recompute (none, full, or parts joined by +), schedule, virtual-stages, zero,\n"

@@ -40,8 +40,9 @@ std::string verdict(const CertificateView& view) {
   const PlanCertificate& found = view.certificate;
   if (found.rule) return fmt::format("Impossible: {}.\n", plan_rule_text(*found.rule));
   const PlanOutcome& outcome = *found.outcome;
-  const std::string exact = fmt::format("Evaluated exactly, it takes {} and {}.", format_time(outcome.time_ns),
-                                        format_bytes(outcome.memory_bytes));
+  const std::string exact =
+      fmt::format("Evaluated exactly, it takes {} and {}.", format_time(outcome.time_ns),
+                  format_bytes(outcome.memory_bytes));
   switch (end_of(view)) {
     case End::too_large:
       return fmt::format("Too large: it needs at least {} of {}. {}\n",

@@ -55,10 +55,11 @@ void refuse_plan(const PlanSpace& space, const PlanCounts& counts, const PlanSea
     if (nearest.smaller_batch || nearest.larger_batch) {
       ways.push_back("--global-batch " + either(nearest.smaller_batch, nearest.larger_batch));
     }
-    throw input_error(fmt::format(
-        "--devices {}, --global-batch {}: none of {} layouts is possible: {}; nearest that work: {}",
-        question.devices, question.global_batch, format_count(space.axes().size()),
-        excluded(counts), or_list(ways)));
+    throw input_error(
+        fmt::format("--devices {}, --global-batch {}: none of {} layouts is possible: {}; nearest "
+                    "that work: {}",
+                    question.devices, question.global_batch, format_count(space.axes().size()),
+                    excluded(counts), or_list(ways)));
   }
   const NearestFitting nearest = nearest_fitting(question, how.memory_cap_bytes, space_of, threads);
   if (nearest.smallest) {

@@ -79,7 +79,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   request.costs = cost_request(flags.costs);
   add_slow_ranks(flags.spread, request.costs);
   if (flags.explain && !flags.costs.model.model) {
-    throw input_error("--explain: only a model says what time and memory are for; give --model");
+    throw input_error("--explain: only a model breaks down time and memory; give --model");
   }
   if (flags.iterations) request.iterations = parse_count(*flags.iterations, "--iterations");
   if (flags.accumulate) request.accumulate = parse_count(*flags.accumulate, "--accumulate");
@@ -186,8 +186,7 @@ void set_up_predict(CommandLine& program) {
   add_input_pipeline_flags(program, flags->input);
   program.add_flags(
       "Output",
-      {{"--iterations", &flags->iterations, "N",
-        "consecutive iterations, no barrier; default 1"},
+      {{"--iterations", &flags->iterations, "N", "consecutive iterations, no barrier; default 1"},
        {"--accumulate", &flags->accumulate, "K", "optimizer step every K iterations; default 1"},
        {"--memory-cap", &flags->memory_cap, "BYTES",
         "memory limit per rank; a model's default: a device's"},

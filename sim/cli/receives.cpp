@@ -144,7 +144,7 @@ std::string verdict_on_receives(const ReceivesAnswer& answer) {
 // "33.00 ms wherever a receive stands", or what differs.
 std::string even_line(P2p mode, const ReceivesAnswer& answer) {
   std::string text =
-      fmt::format("{:<10} {} wherever a receive stands", p2p_name(mode),
+      fmt::format("{:<10} {} wherever a receive is", p2p_name(mode),
                   format_time(*fastest_on(mode, answer.choices)->on(mode)->makespan_ns));
   if (mode == P2p::async) text += ": a posted one delays nothing";
   return text + "\n";
@@ -258,7 +258,7 @@ std::string report_on_receives(const ReceivesAnswer& answer, const ReceivesVerbF
   std::vector<Stuck> stuck;
   if (!uneven.empty()) {
     out += "\n" + receives_table(answer, uneven, is_one, stuck);
-    notes += "buffers    inputs received and not used yet, at most on a rank, by its list\n";
+    notes += "buffers    most inputs received but not used yet on a rank, by its list\n";
   }
   for (std::size_t i = 0; i < stuck.size(); ++i) {
     notes += fmt::format("({}) {}\n", i + 1, cycle_text(stuck[i].cycle, is_one));
@@ -272,7 +272,7 @@ std::string report_on_receives(const ReceivesAnswer& answer, const ReceivesVerbF
       commands += command_to_write(choice, arguments, terminal.width);
     }
   }
-  if (!commands.empty()) out += "\nTo write what gains:\n" + commands;
+  if (!commands.empty()) out += "\nTo write the faster ones:\n" + commands;
   return out;
 }
 
@@ -309,7 +309,7 @@ void run_receives(ReceivesVerbFlags flags, const std::vector<std::string>& argum
   question.only = asked_receives(flags.receives);
   question.buffers = asked_buffers(flags.receives, question.only);
   if (flags.output && !question.only) {
-    throw input_error("--output: say which of them it is to have; give --receives");
+    throw input_error("--output: say which of them to write; give --receives");
   }
   check_outputs(
       {{"schedule", names_a_file(*flags.schedule.schedule) ? flags.schedule.schedule : Flag()},
@@ -376,7 +376,7 @@ std::optional<Receives> asked_receives(const ReceiveFlags& flags) {
 std::optional<int> asked_buffers(const ReceiveFlags& flags, std::optional<Receives> where) {
   if (!flags.buffers) return std::nullopt;
   if (where.value_or(Receives::early) != Receives::early) {
-    throw input_error(fmt::format("--receive-buffers: they bound --receives early, not {}",
+    throw input_error(fmt::format("--receive-buffers: only --receives early has them, not {}",
                                   receives_name(*where)));
   }
   return parse_count(*flags.buffers, "--receive-buffers");

@@ -113,7 +113,7 @@ void check_schedule(const ScheduleVerbFlags& flags) {
     verdicts[std::string(send_mode_name(mode))] = {{"runs", !cycle}, {"cycle", cycle}};
   }
   if (unit_steps) {
-    text += fmt::format("{} unit steps, a receive sharing its send's\n", format_count(*unit_steps));
+    text += fmt::format("{} unit steps; a receive shares its send's\n", format_count(*unit_steps));
   }
   if (flags.json) {
     Json json{{"format", "pipesim-check"},
@@ -211,8 +211,7 @@ void set_up_schedule(CommandLine& command) {
   const auto [streams, streams_flags] =
       add("streams", "writes the program stream by stream, for editing", write_streams);
   streams.add_flags(
-      "", {{"--p2p", &streams_flags.p2p, "MODE",
-            "which streams carry transfers; default async"},
+      "", {{"--p2p", &streams_flags.p2p, "MODE", "which streams carry transfers; default async"},
            {"--whole", &streams_flags.whole, "adds the iteration's closing actions if missing"},
            {"-o,--output", &streams_flags.output, "FILE.program",
             "the file; default standard output"}});

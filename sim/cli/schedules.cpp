@@ -57,12 +57,13 @@ void print_list(bool json) {
     print(wrap(fmt::format("{:<20} {}; peak {}\n", "", family.bubble, family.peak),
                standard_output().width));
   }
-  print(wrap(
-      "\nBubble, and peak chunks in flight on rank r, for p ranks, v chunks per rank, m microbatches, "
-      "groups of g. F, I, W are the times of a chunk's forward, input gradient and weight "
-      "gradient, B = I + W. traces/METRICS.md defines global and span.\n"
-      "`pipesim schedules --compare --stages 4 --microbatches 8,16` tries them all.\n",
-      standard_output().width));
+  print(
+      wrap("\nBubble, and peak chunks in flight on rank r, for p ranks, v chunks per rank, m "
+           "microbatches, "
+           "groups of g. F, I, W are the times of a chunk's forward, input gradient and weight "
+           "gradient, B = I + W. traces/METRICS.md defines global and span.\n"
+           "`pipesim schedules --compare --stages 4 --microbatches 8,16` tries them all.\n",
+           standard_output().width));
 }
 
 // Several between commas, each once.
@@ -215,7 +216,7 @@ void compare_schedules(const SchedulesFlags& flags) {
   trial.progress = [&](const std::string& what) { progress->show(what); };
   std::vector<Candidate> tried = try_all(asked.all(), trial);
   trial.progress = {};
-  progress->show("looking for shapes that work");
+  progress->show("searching for shapes that work");
   const auto works = [](const Candidate& one) { return one.left_out.empty(); };
   if (std::ranges::none_of(tried, works)) throw input_error(tried.front().left_out);
   all.rows = compared_rows(std::move(tried), trial, all.memory_cap_bytes);
@@ -249,14 +250,14 @@ void run(const CommandLine& command, const SchedulesFlags& flags) {
 void set_up_schedules(CommandLine& command) {
   auto flags = std::make_shared<SchedulesFlags>();
   command.add_flags(
-      "", {{"files", &flags->files, "FILE", "more schedules to compare, as --schedule takes them"},
-           {"--compare", &flags->compare, "tries every schedule on the same model"},
-           {"--memory-cap", &flags->memory_cap, "BYTES", "marks schedules that exceed this memory"}});
+      "",
+      {{"files", &flags->files, "FILE", "more schedules to compare, as --schedule takes them"},
+       {"--compare", &flags->compare, "tries every schedule on the same model"},
+       {"--memory-cap", &flags->memory_cap, "BYTES", "marks schedules that exceed this memory"}});
   add_schedule_flags(command, flags->schedule, false);
-  add_cost_flags(command, flags->costs,
-                 "per rank and microbatch; a list has one per rank");
-  command.add_flags("Costs of a run",
-                    {{"--run", &flags->run, "TRACE", "traces to calibrate from, one or one per rank"}});
+  add_cost_flags(command, flags->costs, "per rank and microbatch; a list has one per rank");
+  command.add_flags("Costs of a run", {{"--run", &flags->run, "TRACE",
+                                        "traces to calibrate from, one or one per rank"}});
   add_spread_flags(command, flags->spread);
   command.add_flags("Output",
                     {{"--picture", &flags->picture, "draws all timelines on one time axis"},

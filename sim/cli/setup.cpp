@@ -24,7 +24,8 @@ std::vector<FlagHelp> single_costs(CostFlags& flags) {
       {"--activation-bytes", &flags.activation_bytes, "BYTES",
        "kept from forward to backward; default 0"},
       {"--p2p-latency", &flags.p2p_latency, "T", "latency of a hop between ranks; default 0"},
-      {"--p2p-bytes", &flags.p2p_bytes, "BYTES", "per message to the next stage or back; default 0"},
+      {"--p2p-bytes", &flags.p2p_bytes, "BYTES",
+       "per message to the next stage or back; default 0"},
       {"--p2p-bandwidth", &flags.p2p_bandwidth, "RATE", "bandwidth of a link; default unlimited"},
       {"--compute-slowdown", &flags.compute_slowdown, "10%",
        "compute slowed while transfers overlap it; default 0"}};

@@ -287,18 +287,19 @@ void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
 
 void set_up_what_if(CommandLine& command) {
   auto flags = std::make_shared<WhatIfFlags>();
-  command.add_flags("",
-                    {{"traces", &flags->files, "TRACE", "traces of one run: one file, or one per rank"}});
+  command.add_flags(
+      "", {{"traces", &flags->files, "TRACE", "traces of one run: one file, or one per rank"}});
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags(
       "Changes; each may be given several times and makes a row",
-      {{"--scale", &flags->scales, "B@stage2=0.8",
-        "scales compute times; see below"},
+      {{"--scale", &flags->scales, "B@stage2=0.8", "scales compute times; see below"},
        {"--link", &flags->links, "0-1=2x", "speeds up messages between two ranks"},
        {"--schedule", &flags->schedules, "NAME|FILE", "another schedule, by name or from a file"},
        {"--virtual-stages", &flags->virtual_stages, "V", "chunks per rank of such a schedule"},
-       {"--layout", &flags->layouts, "3,2,2,2", "layers per virtual stage; needs a run with layers"},
-       {"--microbatches", &flags->microbatches, "16,32", "microbatches per iteration; one row each"},
+       {"--layout", &flags->layouts, "3,2,2,2",
+        "layers per virtual stage; needs a run with layers"},
+       {"--microbatches", &flags->microbatches, "16,32",
+        "microbatches per iteration; one row each"},
        {"--storage", &flags->storages, "RATE", "total rate at which ranks write checkpoints"},
        {"--checkpoint-every", &flags->saves, "N", "save interval, for a run that saved"},
        {"--input-pipeline", &flags->input_pipelines, "NAME|FILE",

@@ -106,7 +106,7 @@ StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
     stage.unshard = read_collective(value, is_stage);
   });
   members.optional("unsharded_bytes", [&](const JsonCursor& value) {
-    if (!stage.unshard.exists()) value.fail("nothing is gathered without unshard; give both");
+    if (!stage.unshard.exists()) value.fail("without unshard nothing is gathered; give both");
     stage.unsharded_bytes = value.integer(0, max_bytes);
   });
   members.optional(
@@ -275,7 +275,7 @@ void read_save(const JsonCursor& cursor, CostsFile& file) {
   });
   save.writers = members.integer_or("writers", 1, 1, max_count);
   if (members.has("writers") && !members.has("bytes")) {
-    members.required("writers").fail("they follow from replicas where bytes do; give bytes, too");
+    members.required("writers").fail("they follow from replicas if bytes do; give bytes, too");
   }
   const auto read_rate = [&](std::string_view key, std::optional<std::int64_t>& rate) {
     members.optional(key, [&](const JsonCursor& value) {
@@ -540,7 +540,7 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
     result.costs.replicas = read_replica_costs(value);
     const auto tells = [](const StageCosts& entry) { return !entry.parameters.empty(); };
     if (!std::ranges::all_of(result.layers.empty() ? result.costs.stages : result.layers, tells)) {
-      value.fail("what they exchange is not known; give each stage or layer its parameters");
+      value.fail("the exchanged size is not known; give each stage or layer its parameters");
     }
   });
   members.optional("save", [&](const JsonCursor& value) { read_save(value, result); });

@@ -307,9 +307,9 @@ class Megatron {
       const std::int64_t all = blocks_or_fail("--num-layers-per-virtual-pipeline-stage") +
                                (counts_embedding ? 1 : 0) + (counts_head ? 1 : 0);
       if (all % (stages_ * *per_chunk) != 0) {
-        arguments_.fail(
-            "--num-layers-per-virtual-pipeline-stage",
-            fmt::format("{} layers on {} stages are not a multiple of {}", all, stages_, *per_chunk));
+        arguments_.fail("--num-layers-per-virtual-pipeline-stage",
+                        fmt::format("{} layers on {} stages are not a multiple of {}", all, stages_,
+                                    *per_chunk));
       }
       chunks = all / (stages_ * *per_chunk);
     }

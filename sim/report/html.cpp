@@ -230,7 +230,7 @@ std::string bubbles(const Comparison& comparison) {
     heads.push_back(fmt::format("<b class=\"{0}\"></b>{0}", name));
   }
   heads.insert(heads.end(), {"all", "chunks"});
-  if (bytes) heads.insert(heads.end(), {"peak", "filled by"});
+  if (bytes) heads.insert(heads.end(), {"peak", "peak at"});
   Table table(2, heads);
   const std::vector<int> shown = pictured_ranks(comparison);
   for (const int r : shown) {

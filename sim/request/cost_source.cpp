@@ -196,7 +196,7 @@ void CostSource::set_save(const Schedule& schedule, const std::optional<std::vec
   const SaveRequest& asked = *request_.save;
   if (!costs.save && !asked.bytes_per_second) {
     throw input_error(
-        "--checkpoint-every: nothing says how fast storage is; give --storage, such as 2GB/s, or "
+        "--checkpoint-every: the storage rate is missing; give --storage, such as 2GB/s, or "
         "costs with save");
   }
   if (!costs.save) costs.save.emplace();
@@ -224,8 +224,8 @@ void CostSource::set_save(const Schedule& schedule, const std::optional<std::vec
   }
   if (save.total_bytes() > 0) return;
   throw input_error(
-      "--checkpoint-every: nothing says how much ranks write; give --checkpoint-bytes, or costs "
-      "that say what weights take");
+      "--checkpoint-every: the size of a save is missing; give --checkpoint-bytes, or costs "
+      "with the size of weights");
 }
 
 Variation CostSource::measured_variation() const {

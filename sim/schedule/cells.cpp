@@ -68,7 +68,7 @@ void read_joined(std::string_view cell, const std::function<Action(std::string_v
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Action action = read(strip(parts[i]));
     if (!overlap && !is_transfer(action.kind)) {
-      fail(fmt::format("{} in a BATCH_P2P is no SEND or RECV", quote(parts[i])));
+      fail(fmt::format("{} in a BATCH_P2P is neither SEND nor RECV", quote(parts[i])));
     }
     action.joined = i + 1 < parts.size();
     add(action);

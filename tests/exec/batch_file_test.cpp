@@ -98,7 +98,8 @@ TEST(BatchFile, WhatIsWrongIsNamedWithItsLine) {
             "b.txt:6: id 100 is not in table 'words', whose ids are 0 to 99");
   EXPECT_EQ(error_of_text(replaced("9 0|17", "9 -1|17")),
             "b.txt:8: id -1 is not in table 'user', whose ids are 0 to 9");
-  EXPECT_EQ(error_of_text(replaced("|17", "|17.5")), "b.txt:8: '17.5' is not an id of table 'words'");
+  EXPECT_EQ(error_of_text(replaced("|17", "|17.5")),
+            "b.txt:8: '17.5' is not an id of table 'words'");
   EXPECT_EQ(error_of_text(replaced("0 | 1 2 | |", "0 | 1 2 |")),
             "b.txt:7: 3 parts between '|' instead of 4: the label, dense features, and ids of 2 "
             "tables");

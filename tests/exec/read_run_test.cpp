@@ -668,7 +668,8 @@ TEST(ReadRun, MetadataThatCannotBe) {
       {"program", {"0F0"}, "program must have a row per rank"},
       {"program", {1, 2}, "program must hold strings"},
       {"layout", {1, 2, 3}, "layout must have a number per virtual stage"},
-      {"clocks", ordered_json::array({ordered_json::object()}), "clocks must have an entry per rank"},
+      {"clocks", ordered_json::array({ordered_json::object()}),
+       "clocks must have an entry per rank"},
       {"clocks", {1, 2}, "clocks must be an object"}};
   for (const auto& [key, value, expected] : cases) {
     const std::string refusal = with(key, value);

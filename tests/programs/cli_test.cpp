@@ -116,7 +116,7 @@ TEST(Predict, ATableOfBuffersAlone) {
       "--schedule gpipe --stages 2 --microbatches 8 --p2p-bytes 10MB --p2p-bandwidth 1GB/s "
       "--memory-cap 6MB");
   EXPECT_NE(outcome.out.find("buffers"), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.out.find("filled by"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("peak at"), std::string::npos) << outcome.out;
 }
 
 TEST(Predict, MemoryByCategory) {
@@ -145,7 +145,7 @@ TEST(Predict, MemoryByCategory) {
     EXPECT_NE(person.out.find(std::string(columns) == "120" ? "gradients" : "states"),
               std::string::npos)
         << person.out;
-    EXPECT_NE(person.out.find("filled by"), std::string::npos);
+    EXPECT_NE(person.out.find("peak at"), std::string::npos);
   }
 }
 
@@ -545,8 +545,7 @@ TEST(Predict, SaysWhatLimitsIt) {
     return text.substr(begin, text.find('\n', begin) - begin);
   };
   const std::string small = "--schedule 1f1b --stages 4 --microbatches 8";
-  EXPECT_EQ(first(small),
-            "9000.00  27.3 %  filling and draining the pipeline; more microbatches");
+  EXPECT_EQ(first(small), "9000.00  27.3 %  filling and draining the pipeline; more microbatches");
   const std::string uneven = small + " --forward 1ms,1ms,2ms,1ms --backward 2ms,2ms,4ms,2ms";
   EXPECT_NE(
       limits(uneven).find("13.750  25.0 %  uneven stages: stage 2 takes 6.00 ms per microbatch,"),

@@ -268,7 +268,7 @@ TEST(FitCommand, RefusesTracesThatAreNotOfTheRow) {
   refuse("gpt3-1.3b,2,8,1,4,,,none.json\n", "runs.csv:3: trace: cannot read");
   refuse("gpt3-1.3b,2,8,1,4,,,none.json\n", "; give what pipeexec or a profiler recorded of this");
   refuse("gpt3-1.3b,2,8,1,4,,,own.json\n", "own.json: no Chrome trace");
-  refuse("gpt3-1.3b,2,8,1,4,,,\n", "runs.csv:3: seconds: is empty; give what an iteration took, a");
+  refuse("gpt3-1.3b,2,8,1,4,,,\n", "runs.csv:3: seconds: is empty; give an iteration's time, a");
   refuse("gpt3-1.3b,2,8,1,4,1.5,-3,\n", "runs.csv:3: peak_bytes: '-3' is not a number above 0");
   refuse("", "runs.csv: has 1 run, which tell too little");
   const std::string header =

@@ -151,7 +151,7 @@ TEST_F(InputCommand, WrongInputIsASentence) {
                        "--stages: an input pipeline has no use for it");
   expect_input_refused(mini + Words{"--ranks", "0"}, "--ranks");
   expect_input_refused(mini + Words{"--input-stages", "copy,dist"},
-                       "only --input-pipeline staged has stages of one's own");
+                       "only --input-pipeline staged takes stages");
   expect_input_refused(mini + Words{"--table-optimizer", "adam"},
                        "unknown optimizer of tables 'adam'");
   expect_input_refused(mini + Words{"--costs", "costs.json"},
@@ -284,7 +284,7 @@ TEST_F(InputCommand, TracesOfOtherKindsAreToldApart) {
   expect_input_refused({"whatif", other, "--input-pipeline", "base"},
                        "--input-pipeline: the run is of a schedule, not of an input pipeline");
   expect_input_refused({"whatif", own, "--schedule", "gpipe"},
-                       "--schedule: a run of an input pipeline has no use for it");
+                       "--schedule: it does not apply to a run of an input pipeline");
   expect_input_refused({"whatif", own, "--scale", "rank4=2"},
                        "--scale: there is no rank 4 among 4 ranks; give one from 0 to 3");
   for (const char* scale : {"IDS=nan", "IDS=-1", "IDS=1e9", "IDS", "=", ","}) {

@@ -90,7 +90,7 @@ TEST(InputReport, RefusesWhatMeansNothing) {
                       "it breaks off in the middle");
   const std::string other = testing::source_file("traces/recorded/1f1b.rank0.json.gz");
   expect_one_sentence(pipesim({"report", other, "--json"}), "pipesim", "report --json", 2,
-                      "--json: only a run of an input pipeline is told so");
+                      "--json: only a run of an input pipeline is reported as JSON");
 }
 
 TEST(InputComparison, PutsBothSideBySide) {
@@ -166,7 +166,7 @@ TEST(InputComparison, RefusesOtherPrograms) {
       "pipesim", "compare 1f1b m", 2, "m.json is a run of an input pipeline, ");
   expect_one_sentence(
       pipesim({"compare", folder / "p.json", folder / "m.json", "--html", folder / "x.html"}),
-      "pipesim", "compare p m --html", 2, "--html: runs of an input pipeline have no use for it");
+      "pipesim", "compare p m --html", 2, "--html: it does not apply to runs of an input pipeline");
 }
 
 }  // namespace

@@ -316,8 +316,8 @@ TEST(WithoutEffect, IsAcceptedAndTold) {
       {"", "--bucket-bytes 1MB", replica},
       {"", "--gather once", replica},
       {"", "--shard-over 1", replica},
-      {"--data-parallel 2 ", "--gather once", "every replica keeps all weights, without --zero 3"},
-      {"--data-parallel 2 ", "--shard-over 2", "replicas split nothing, with --zero 0"},
+      {"--data-parallel 2 ", "--gather once", "without --zero 3 every replica keeps all weights"},
+      {"--data-parallel 2 ", "--shard-over 2", "replicas shard nothing with --zero 0"},
       {"--data-parallel 2 ", "--overlap-gather on",
        "only --zero 1 and 2 gather weights behind a step"},
       {"", "--sequence-parallel", rank},
@@ -425,12 +425,12 @@ TEST(Refused, InOneSentence) {
        "--bucket-bytes: a bucket of 0 bytes holds nothing; give its size, or off to reduce all at "
        "once"},
       {both + " --memory-cap 0B",
-       "--memory-cap: a rank of 0 bytes holds nothing; give what it may hold, such as 80GiB"},
+       "--memory-cap: a rank of 0 bytes holds nothing; give a limit such as 80GiB"},
       {both + " --stages 1 --data-parallel 1000000000 --zero 1 --shard-over 600000000",
        "--shard-over 600000000: does not divide 1,000,000,000 replicas; nearest valid: 500000000 "
        "and 1000000000"},
       {both + " --software-factor nan",
-       "--software-factor: 'nan' is not a factor between 0.01 and 100; give a number like 0.9"},
+       "--software-factor: 'nan' is not a factor between 0.01 and 100; give a number such as 0.9"},
       {both + " --micro-batch-size 9999999",
        "--micro-batch-size 9999999 x --sequence-length 1024: too many tokens for one microbatch; "
        "use fewer or shorter sequences"},
@@ -445,20 +445,20 @@ TEST(Refused, InOneSentence) {
        "--layout: 13 layers on 4 virtual stages, but gpt2-small has 14 layers (embedding and head "
        "included) and the schedule 4 virtual stages"},
       {both + " --layout t*4|t*3|t*3|t*3L", letters(0, 0,
-                                                    "t, but stands where gpt2-small has its "
+                                                    "t, but is where gpt2-small has its "
                                                     "embedding, E")},
       {both + " --layout Et*3|t*3|t*3|t*4", letters(13, 3,
-                                                    "t, but stands where gpt2-small has its "
+                                                    "t, but is where gpt2-small has its "
                                                     "head, L")},
       {both + " --layout Et*3|Et*2|t*3|t*3L", letters(4, 1,
-                                                      "E, but stands where gpt2-small has a "
+                                                      "E, but is where gpt2-small has a "
                                                       "block, t")},
       {both + " --layout Et*3L|t*2|t*3|t*4", letters(4, 0,
-                                                     "L, but stands where gpt2-small has a "
+                                                     "L, but is where gpt2-small has a "
                                                      "block, t")},
       {both + " --layout Et*3|t*3|t*3|ttmL",
        letters(12, 3, "m, multi-token prediction, which gpt2-small does not have")},
-      {" --explain", "--explain: only a model says what time and memory are for; give --model"},
+      {" --explain", "--explain: only a model breaks down time and memory; give --model"},
   };
   for (const auto& [flags, message] : cases) {
     const std::string stages = flags.find("--stages") == std::string::npos ? " --stages 4" : "";

@@ -132,7 +132,7 @@ TEST(Pipeexec, SaysWhatIsComputedAgain) {
     EXPECT_EQ(pipeexec_json(line + given)["recompute"], name);
     EXPECT_EQ(Json::parse(read_file(path))["metadata"]["pipesim"]["recompute"], name);
     const Outcome outcome = pipeexec(line + given);
-    EXPECT_NE(outcome.out.find(std::string("layers a virtual stage: 5,5") + words + "\n"),
+    EXPECT_NE(outcome.out.find(std::string("layers per virtual stage: 5,5") + words + "\n"),
               std::string::npos)
         << outcome.out;
   }
@@ -503,7 +503,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_pipeexec_refuses(good + " --layout 5,6", 2, "--layout: 11 layers");
   expect_pipeexec_refuses(
       good + " --layout tttttt|tttt", 2,
-      "--layout: layer 0 on virtual stage 0 is t, but stands where gpt-mini has its "
+      "--layout: layer 0 on virtual stage 0 is t, but is where gpt-mini has its "
       "embedding, E");
   expect_pipeexec_refuses(good + " --layout Ettttt|tttm", 2, "layer 9 on virtual stage 1 is m, ");
   expect_pipeexec_refuses(good + " --data " + (folder / "none.txt"), 2, "No such file");
@@ -586,7 +586,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_pipeexec_refuses(emulated + " --faults B@stage1=x101", 2, "no factor from x0 to x100");
   expect_pipeexec_refuses(emulated + " --faults B@stage1=2", 2, "no factor from x0 to x100");
   expect_pipeexec_refuses(emulated + " --faults SEND_F@stage1=x2", 2, "is no F, I, W or B");
-  expect_pipeexec_refuses(emulated + " --faults B@1=x2", 2, "'1' is no stage");
+  expect_pipeexec_refuses(emulated + " --faults B@1=x2", 2, "'1' is not a stage");
   expect_pipeexec_refuses(emulated + " --faults launch@rank1=1", 2, "has no unit");
   expect_pipeexec_refuses(emulated + " --faults pause@1B=1ms", 2, "is no F, I, W or B");
   expect_pipeexec_refuses(emulated + " --faults 0F0=x2,", 2, "there is no '='");

@@ -193,8 +193,9 @@ TEST(ComparedSchedules, StandFastestFirst) {
 TEST(ComparedSchedules, SayWhyOthersAreSlower) {
   EXPECT_EQ(row_of(rows_of(small), "1f1b")["why"].get<std::string>().substr(0, 9), "+7.50 ms:");
   const std::string text = call("schedules --compare " + small).out;
-  EXPECT_NE(text.find("8 microbatches: interleaved-zb, 2 chunks per rank, is the fastest, 25.50 ms"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("8 microbatches: interleaved-zb, 2 chunks per rank, is the fastest, 25.50 ms"),
+      std::string::npos)
       << text;
   EXPECT_NE(text.find("\n* interleaved-zb "), std::string::npos) << text;
 }

@@ -187,7 +187,7 @@ TEST_F(WhatIfCommand, RefusesInOneSentence) {
            {{"--scale", "B@stage4=0.5"}, "there is no stage 4; there are 4 stages"},
            {{"--scale", "B@rank7=0.5"}, "there is no rank 7"},
            {{"--scale", "Q@stage1=0.5"}, "'Q' is no F, I, W or B"},
-           {{"--scale", "B@desk2=0.5"}, "'desk2' is no stage and no rank"},
+           {{"--scale", "B@desk2=0.5"}, "'desk2' is neither a stage nor a rank"},
            {{"--scale", "B@stage2"}, "there is no '='"},
            {{"--scale", "B@stage2=fast"}, "'fast' is not a factor"},
            {{"--scale", "B@stage2=-1"}, "'-1' is not a factor"},

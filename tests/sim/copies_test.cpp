@@ -44,7 +44,7 @@ TEST(Copies, LiveOnMirroredRanks) {
   EXPECT_EQ(testing::input_error_of([] {
               Placement({0, 1}, {0, 1}, 4);
             }),
-            "placement: the copies of stage 0 must live on two ranks, on both behind as many "
+            "placement: the copies of stage 0 must live on two ranks, on both after as many "
             "others");
 }
 

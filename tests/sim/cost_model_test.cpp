@@ -548,7 +548,7 @@ TEST(CostModel, OnlyBlocksAreComputedAgain) {
   other.list = {{.name = "one", .forward_ns = 1, .backward_ns = 2}};
   how.recompute = {.full = true};
   EXPECT_EQ(testing::input_error_of([&] { CostModel(other, ideal_cluster(), how); }),
-            "--recompute full: other is a list of layers, whose backwards take what it says; "
+            "--recompute full: other is a list of layers, whose backward times are given; "
             "valid: none");
 }
 

@@ -484,13 +484,14 @@ TEST(Hardware, SaysWhatIsWrongWithACluster) {
             "c.json:1:1: key 'network' is missing: say how the 2 nodes are linked");
   EXPECT_EQ(cluster_error(replaced(node, R"("ranks":2)", R"("ranks":3)")),
             "c.json:1:234: node.collectives[0]: the list begins with 3 ranks; begin with what 2 "
-            "ranks reach, and list the others by ascending ranks");
+            "ranks reach, and list the others by ascending number of ranks");
   EXPECT_EQ(cluster_error(replaced(replaced(node, R"("ranks":2)", R"("ranks":3)"), R"("ranks":4)",
                                    R"("ranks":2)")),
             "c.json:1:234: node.collectives[0]: the list begins with 3 ranks; begin with what 2 "
-            "ranks reach, and list the others by ascending ranks");
-  EXPECT_EQ(cluster_error(replaced(node, R"("ranks":4)", R"("ranks":2)")),
-            "c.json:1:282: node.collectives[1]: 2 ranks after 2; list them by ascending ranks");
+            "ranks reach, and list the others by ascending number of ranks");
+  EXPECT_EQ(
+      cluster_error(replaced(node, R"("ranks":4)", R"("ranks":2)")),
+      "c.json:1:282: node.collectives[1]: 2 ranks after 2; list them by ascending number of ranks");
   EXPECT_EQ(
       cluster_error(replaced(node, R"("ranks":4)", R"("ranks":8)")),
       "c.json:1:291: node.collectives[1].ranks: 8 is out of range: it must lie between 2 and 4");

@@ -459,9 +459,9 @@ TEST(Iterations, ARankStepsOnceBehindAllElse) {
   EXPECT_EQ(fault_of({"0F0 0B0 0GRAD_NORM 0GRAD_NORM"}),
             "3: 0GRAD_NORM is its rank's second; there is one per iteration");
   EXPECT_EQ(fault_of({"0F0 0OPTIMIZER 0B0"}),
-            "2: 0B0 makes gradients behind 0OPTIMIZER, which needs them");
+            "2: 0B0 makes gradients after 0OPTIMIZER, which needs them");
   EXPECT_EQ(fault_of({"0F0 0GRAD_NORM 0B0"}),
-            "2: 0B0 makes gradients behind 0GRAD_NORM, which needs them");
+            "2: 0B0 makes gradients after 0GRAD_NORM, which needs them");
   EXPECT_EQ(fault_of({"0F0 0B0 0OPTIMIZER 0GRAD_NORM"}),
             "3: 0GRAD_NORM comes after 0OPTIMIZER, which ends its rank's iteration");
   EXPECT_EQ(fault_of({"0F0 0B0 0GRAD_NORM 0REDUCE_GRAD"}),

@@ -69,7 +69,7 @@ TEST(Recompute, WrongNamesAreRefused) {
        "products at most once each"},
       {"selective,attention",
        "--recompute selective,attention: attention is given twice; give attention, norms, "
-       "activation and products at most once each (selective is another word for attention)"},
+       "activation and products at most once each (selective is another name for attention)"},
       {"full,norms",
        "--recompute full,norms: full goes with nothing else; give it alone, or some of attention, "
        "norms, activation and products"},

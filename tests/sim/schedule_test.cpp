@@ -716,10 +716,10 @@ TEST(Csv, PointsAtTheFaultyCell) {
       {"0F0,0B0,0F0\n", "f.csv:1:9: rank 0: 0F0 is done twice"},
       {"0F0,0B0,0B0\n", "f.csv:1:9: rank 0: 0B0 is done twice"},
       {"0F0,0F1,0B0,0REDUCE_GRAD,0B1\n",
-       "f.csv:1:26: rank 0: 0B1 makes gradients behind the last 0REDUCE_GRAD, which are then "
+       "f.csv:1:26: rank 0: 0B1 makes gradients after the last 0REDUCE_GRAD, which are then "
        "never reduced"},
       {"0UNSHARD,0F0,0B0\n",
-       "f.csv:1:1: rank 0: 0UNSHARD is never released; put 0RESHARD behind its last use"},
+       "f.csv:1:1: rank 0: 0UNSHARD is never released; put 0RESHARD after its last use"},
       {"0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0\n", "f.csv:1:23: rank 0: 0UNSHARD is never released"},
       {"0B0,0F0\n", "f.csv:1:1: rank 0: 0B0 needs 0F0 before it"},
       {"0F0,0W0,0I0\n", "f.csv:1:5: rank 0: 0W0 needs 0I0 before it"},
@@ -734,7 +734,7 @@ TEST(Csv, PointsAtTheFaultyCell) {
       {"0F0,(0B0;0F1)OVERLAP_F_B,0B1\n", "f.csv:1:5: rank 0: 0B0 and 0F1 cannot share a cell"},
       {"0F0,(0F1;0B0)OVERLAP,0B1\n", "f.csv:1:5: '(0F1;0B0)OVERLAP' must end in"},
       {"0F0,(0F1;0B0;0W0)OVERLAP_F_B\n", "f.csv:1:5: '(0F1;0B0;0W0)OVERLAP_F_B' joins 3 actions"},
-      {"0F0,(0F1)BATCH_P2P\n", "f.csv:1:5: '0F1' in a BATCH_P2P is no SEND or RECV"},
+      {"0F0,(0F1)BATCH_P2P\n", "f.csv:1:5: '0F1' in a BATCH_P2P is neither SEND nor RECV"},
       {"0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n",
        "f.csv:2:1: rank 1: 1F0 needs 1RECV_F0 before it"},
       {"0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0\n", "f.csv:2:17: rank 1: 1SEND_B0 is missing"},

@@ -181,7 +181,7 @@ TEST(ShardingPlans, WrongPlansAreRefused) {
         [&] { parse_sharding_plan(text, "p.json", three_tables(), 4, 2); });
   };
   EXPECT_EQ(whole_error(R"({"format":"pipesim-sharding-plan","version":1,"tables":[]})"),
-            "p.json:1:56: tables: must be an object, with a key a table");
+            "p.json:1:56: tables: must be an object, with one key per table");
   EXPECT_EQ(whole_error(R"({"format":"pipesim-sharding-plan","version":2,"tables":{}})"),
             "p.json:1:45: version: this program reads version 1");
 }

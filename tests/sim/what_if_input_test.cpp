@@ -123,7 +123,8 @@ TEST(WhatIfInput, WrongChangesAreRefused) {
   EXPECT_EQ(refused("IDS"), "--scale: 'IDS': it has no factor" + form);
   EXPECT_EQ(refused("IDS=fast"),
             "--scale: 'IDS=fast': the factor is not a number from 0 to 1000" + form);
-  EXPECT_EQ(refused("IDS=-1"), "--scale: 'IDS=-1': the factor is not a number from 0 to 1000" + form);
+  EXPECT_EQ(refused("IDS=-1"),
+            "--scale: 'IDS=-1': the factor is not a number from 0 to 1000" + form);
   EXPECT_EQ(refused("F@stage2=2"),
             "--scale: 'F@stage2=2': 'F' is no kind of action and no rank" + form);
   std::mt19937_64 random(1);

@@ -231,9 +231,10 @@ TEST(TcpPipeexec, RefusesWhatDoesNotTellARank) {
   refused("", "which rank is this?");
   refused("--rank 0", "--ranks is missing");
   refused("--ranks 2", "--rank is missing");
-  refused("--rank 2 --ranks 2", "--rank: '2' is not a whole number from 0 below --ranks, which is 2");
+  refused("--rank 2 --ranks 2",
+          "--rank: '2' is not a whole number from 0 below --ranks, which is 2");
   refused("--rank 0 --ranks 2", "--master is missing");
-  refused("--rank 0 --ranks 2 --master node1", "'node1' is no host and port");
+  refused("--rank 0 --ranks 2 --master node1", "'node1' is not HOST:PORT");
   refused("--rank 0 --ranks 9999 --master a:1", "9999 ranks; at most 1024");
   expect_sentence(testing::run_command(
                       {PIPEEXEC_COMMAND, "--schedule", "1f1b", "--stages", "2", "--rank", "0"}),

@@ -244,7 +244,7 @@ TEST(InputTrace, RefusesWhatIsWrong) {
             "t.json: event 24: called_ns must be a whole number, not ''");
   EXPECT_EQ(error_with("\n]}\n", ""), "t.json: it breaks off in the middle");
   EXPECT_EQ(error_with("\"losses\":[", "\"losses\":[1,", measured_run()),
-            "t.json: metadata.pipesim:1:315: losses: it has a number a batch");
+            "t.json: metadata.pipesim:1:315: losses: it has a number per batch");
   EXPECT_EQ(error_with("\"memory\":[", "\"memory\":[{},", measured_run()),
             "t.json: metadata.pipesim:1:182: memory[0]: key 'tables' is missing");
 }

@@ -167,7 +167,7 @@ class RankCheck {
     if (first == InputPlaces::none || precedes(first, place)) return std::nullopt;
     const InputAction& action = calls_[place].action;
     return fault(place, fmt::format("{} may start before {} has ended: no stream and no `after` "
-                                    "puts it behind that",
+                                    "puts it after that",
                                     to_text(action), to_text(InputAction{kind, batch})));
   }
 
@@ -206,7 +206,7 @@ class RankCheck {
       if (clears == InputPlaces::none) continue;
       if (precedes(step, clears) && precedes(clears, place)) return std::nullopt;
     }
-    return fault(place, fmt::format("{} adds to gradients that no ZERO_GRAD clears behind {}",
+    return fault(place, fmt::format("{} adds to gradients that no ZERO_GRAD clears after {}",
                                     to_text(calls_[place].action), to_text(calls_[step].action)));
   }
 

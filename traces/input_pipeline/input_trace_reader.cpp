@@ -128,7 +128,7 @@ class InputTraceReader {
         run_.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN()
                                              : loss.number());
       }
-      if (std::ssize(run_.losses) != run_.program.batches) list.fail("it has a number a batch");
+      if (std::ssize(run_.losses) != run_.program.batches) list.fail("it has a number per batch");
     });
     members.optional("costs",
                      [&](const JsonCursor&) { run_.costs = metadata.find("costs")->text(); });

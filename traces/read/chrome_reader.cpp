@@ -269,7 +269,7 @@ class TraceReader {
       default:
         if (window_.file().damaged() && window_.head().empty()) {
           throw input_error(fmt::format(
-              "{}: the compressed data are damaged from their start; copy or record it again",
+              "{}: the compressed data are damaged from the start; copy or record it again",
               path_));
         }
         throw no_trace(path_, window_.head());
@@ -282,9 +282,9 @@ class TraceReader {
       warnings_.add("the compressed data break off or are damaged", path_);
     }
     if (trace_.events == 0 && strange_ > 0) {
-      throw input_error(
-          fmt::format("{}: no Chrome trace: of {} in its list none is an event with a phase (ph)",
-                      path_, plural(elements_, "element")));
+      throw input_error(fmt::format(
+          "{}: not a Chrome trace: of {} in its list none is an event with a phase (ph)", path_,
+          plural(elements_, "element")));
     }
     return std::move(trace_);
   }
@@ -357,7 +357,7 @@ class TraceReader {
     std::string text = writer.text();
     member_bytes_ += key->size() + text.size();
     if (member_bytes_ > JsonWindow::most_bytes) {
-      throw input_error(fmt::format("{}: has more than {} beside its events; take some of it out",
+      throw input_error(fmt::format("{}: has more than {} beside its events; remove some of it",
                                     path_, format_bytes(JsonWindow::most_bytes)));
     }
     trace_.members[*key] = std::move(text);

@@ -222,9 +222,9 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
   const auto listed = std::ranges::find_if(schedule.actions.all(), is_of_replicas, &Action::kind);
   if (listed != schedule.actions.all().end()) {
     if (training.gather) {
-      throw input_error(
-          fmt::format("--gather {}: {} says itself when, with {}; leave one of both out",
-                      gather_name(*training.gather), schedule.name, to_text(*listed)));
+      throw input_error(fmt::format("--gather {}: {} itself says when, with {}; omit one of them",
+                                    gather_name(*training.gather), schedule.name,
+                                    to_text(*listed)));
     }
     if (training.zero == 3 && training.shards() > 1) check_gathered(schedule);
     if (training.gathers_next_to_forwards() && !gathers(schedule)) return gather_ahead(schedule);

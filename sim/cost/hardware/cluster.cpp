@@ -73,11 +73,11 @@ std::vector<BusRate> read_collectives(const JsonCursor& list, const Sources& sou
     if (rates.empty() && rate.ranks != 2) {
       item.fail(
           fmt::format("the list begins with {} ranks; begin with what 2 ranks reach, and list the "
-                      "others by ascending ranks",
+                      "others by ascending number of ranks",
                       rate.ranks));
     }
     if (!rates.empty() && rate.ranks <= rates.back().ranks) {
-      item.fail(fmt::format("{} ranks after {}; list them by ascending ranks", rate.ranks,
+      item.fail(fmt::format("{} ranks after {}; list them by ascending number of ranks", rate.ranks,
                             rates.back().ranks));
     }
     rates.push_back(rate);

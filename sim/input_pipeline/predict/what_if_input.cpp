@@ -50,7 +50,7 @@ InputTimeChange parse_input_change(std::string_view text, std::string_view where
     } else if (const auto kind = parse_input_kind(part); kind && !change.kind) {
       change.kind = *kind;
     } else {
-      refuse(fmt::format("{} is no kind of action and no rank", quote(part)));
+      refuse(fmt::format("{} is neither a kind of action nor a rank", quote(part)));
     }
   }
   return change;

@@ -117,7 +117,7 @@ std::optional<ClosedForm> dual_pipe_closed_form(const Shape& shape, const Unifor
 std::string outside_dual_pipe(const Shape& shape) {
   const int p = shape.ranks;
   if (p % 2 != 0) {
-    return fmt::format("goes both ways and needs an even number of stages; use {}",
+    return fmt::format("goes both ways, so it needs an even number of stages; use {}",
                        p == 1 ? "2" : fmt::format("{} or {}", p - 1, p + 1));
   }
   const int m = shape.microbatches;

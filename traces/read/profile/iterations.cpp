@@ -206,7 +206,7 @@ std::vector<std::int32_t> number_iterations(std::vector<ProfileProcess>& process
     for (ProfileProcess& process : processes) number_by_steps(process);
     const auto twice = std::find_if(processes.begin(), processes.end(), recurs);
     if (twice != processes.end()) {
-      warnings.add("an action recurs within a ProfilerStep: iterations are told by that instead",
+      warnings.add("an action recurs within a ProfilerStep: that tells iterations apart instead",
                    twice->name);
       by_steps = false;
     }

@@ -56,7 +56,7 @@ std::string holdings(const ProfileFile& file) {
     what += ", and no `forward_step` or the like of which the schedule could tell it";
   } else if (!turns.empty()) {
     throw input_error(fmt::format(
-        "{}, but it holds {}: give the schedule that ran by {}, by whose order the n-th of "
+        "{}, but it holds {}: give the schedule that ran by {}, whose order identifies the n-th of "
         "them is told",
         what, turns, options.program_flag));
   }
