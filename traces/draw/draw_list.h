@@ -1,5 +1,5 @@
-// What is to be drawn, and nothing of how: the one thing that the window paints,
-// that figures hold as SVG or PNG, and that tests compare as text.
+// What to draw, independent of how: the window paints it,
+// figures write it as SVG or PNG, and tests compare it as text.
 //
 // Coordinates are device pixels, y downwards. Layers are painted in the order of
 // the members, and within a layer in their own order. Plain values.

@@ -92,7 +92,7 @@ std::optional<InputKind> parse_input_kind(std::string_view name);
 std::optional<InputStream> parse_input_stream(std::string_view name);
 
 std::string to_text(const InputAction& action);
-// Reads exactly one action; nothing where `text` is not one. Batches are below 10^9.
+// Reads exactly one action; nothing if `text` is not one. Batches are below 10^9.
 std::optional<InputAction> parse_input_action(std::string_view text);
 
 }  // namespace pipesim
