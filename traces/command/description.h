@@ -36,7 +36,7 @@ struct CommandDescription {
   std::string name;  // with its parents: "pipesim schedule print"
   std::string about;
   std::string footer;
-  bool works = true;  // without a subcommand
+  bool works = true;  // without nested slices a subcommand
   std::vector<FlagDescription> arguments;
   std::vector<FlagDescription> flags;
   std::vector<CommandDescription> commands;
