@@ -1,8 +1,8 @@
 // The layout of a training: layers on virtual stages, stages on pipeline ranks,
 // ranks on devices, and the messages between them.
 //
-// What a picture of it shows (traces/print/layout_picture.h); filled by whoever knows costs
-// or a model (sim/cost/lay_out.h). Plain values that belong to whoever has them; any thread.
+// traces/print/layout_picture.h draws it; it is filled from costs or a model
+// (sim/cost/lay_out.h). Plain values; any thread.
 #pragma once
 
 #include <cstdint>
