@@ -1,4 +1,4 @@
-// What traces without a pipeline say, for people: ranks' times, and names by their own time.
+// Report of traces without a pipeline: ranks' times, and names by their own time.
 //
 // Pure; any thread.
 #pragma once
