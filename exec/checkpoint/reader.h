@@ -28,7 +28,7 @@ class CheckpointReader {
   // How many numbers of an array there are.
   std::int64_t size(std::string_view key) const;
 
-  // Whether each of so many numbers of an array is there, and once.
+  // Whether each of an array's numbers is there exactly once.
   bool is_whole(std::string_view key, std::int64_t size) const;
 
   // Those numbers of an array, from `to` on, or added to what is there. An array that lacks some

@@ -16,11 +16,11 @@ namespace pipesim::exec {
 
 class GpuMemory {
  public:
-  // Of what uses it; outlives this.
+  // The user's stream; must outlive this.
   explicit GpuMemory(gpuStream_t stream) : stream_(stream) {}
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
-  // Nothing may be running any more; hands all back, also what wasn't released.
+  // Frees everything, released or not; nothing may be running any more.
   ~GpuMemory();
 
   // Aligned to 256 bytes; a work error where there is none left, even once all
