@@ -1,6 +1,6 @@
-// The arrays of a checkpoint, put together for any layout from what each of its ranks has written.
+// The arrays of a checkpoint, assembled for any layout from the files of its ranks.
 //
-// It maps files that are known to be whole, so that a rank reads what it needs of them. Immutable;
+// It maps files known to be intact, so a rank reads only what it needs. Immutable;
 // any thread.
 #pragma once
 

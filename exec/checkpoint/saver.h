@@ -1,7 +1,7 @@
-// Saves a training as it goes on: each rank its file, rank 0 the checkpoint that they make.
+// Saves a running training: each rank writes its file, rank 0 publishes the checkpoint.
 //
-// At once, or beside the iterations that follow: then a copy is taken, and a thread of the rank's
-// own writes it. Once it has, the rank tells rank 0, which publishes when all have told. All ranks
+// Synchronously, or during the following iterations: then a copy is taken, and a separate thread
+// of the rank writes it and tells rank 0, which publishes once all have. All ranks
 // call the same functions in the same order; ranks other than 0 never wait for another.
 // The next call throws any failure. One rank, one thread; transport, device and disk
 // must outlive it.

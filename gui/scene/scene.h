@@ -1,6 +1,6 @@
-// Open traces as rows of bars and curves, for one way of looking at them.
+// Open traces as rows of bars and curves, for one alignment and colouring.
 //
-// Built from a document, changed when the way of looking changes, and read by
+// Built from a document, updated when those change, and read by
 // layout, search and navigation. Plain values, which refer to nothing; const use is
 // thread-safe.
 #pragma once

@@ -1,6 +1,6 @@
-// The window: menus, tool bar, timeline, panels; and what goes on in the background.
+// The window: menus, tool bar, timeline, panels; and background work.
 //
-// One owner; lives on the thread of the QApplication. What goes wrong becomes a
+// One owner; lives on the thread of the QApplication. Errors become a
 // banner, never an exception.
 #pragma once
 

@@ -7,14 +7,14 @@
 //           input, else 0
 //   start = ready + exchange + gap,  end = start + duration
 //
-// An exchange is how long it then waited for what its rank exchanges with replicas.
+// An exchange is the wait for its rank's exchanges with replicas.
 //
-// Of a blocking collective, those of all ranks of its group are ready together, once the
+// A blocking collective's operations on all ranks of its group are ready together, once the
 // streams of all of them are free.
 //
-// A gap is what makes `start` the one recorded, and so negative where a recorded
-// start lies before what it is taken to wait for. A run's own values, played in
-// its own order, therefore give back the run to the nanosecond, whatever it was:
+// A gap is chosen so that `start` is the recorded one, and is negative if the recorded
+// start is before the inputs it should wait for. A run's own values, replayed in
+// its own order, therefore reproduce any run to the nanosecond,
 // so differences between replays that replace one class of values after the other
 // sum exactly to the difference of two runs. Plain values; any thread.
 #pragma once

@@ -32,9 +32,9 @@ struct CollectiveCosts {
   std::int64_t bytes = 0;       // that cross the rank's links: for d replicas on a ring
                                 // (d - 1) / d of the gathered bytes
   std::int64_t parts = 1;       // the number of layers or buckets
-  // Parts go side by side, and share the rank's links; else one after the other.
+  // Parts run concurrently, and share the rank's links; else one after the other.
   bool side_by_side = false;
-  // Of a REDUCE_GRAD: what makes gradients of the stage next waits for its end.
+  // For a REDUCE_GRAD: the stage's next gradients wait for its end.
   bool holds_gradients = false;
   // Where in `bytes` each part ends, in their order; empty: equal parts.
   std::vector<std::int64_t> part_ends = {};

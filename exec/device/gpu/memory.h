@@ -1,6 +1,6 @@
-// The GPU's memory, in blocks that are kept when they are released.
+// The GPU's memory, in blocks that are kept when released.
 //
-// A released block serves again for about the same size. All work on blocks is
+// A released block is reused for about the same size. All work on blocks is
 // on one stream, in the order of the calls, so that one may be handed out again
 // while what used it has still to run. Taking memory from the GPU costs time, and
 // handing it back stops the GPU: they happen in the first iteration, and at the end.
