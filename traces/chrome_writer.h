@@ -41,8 +41,8 @@ class ChromeTraceWriter {
   // transfer joined; on no rank may any start before one of an earlier call. The memory
   // counters come from the spans if the run is predicted, from the samples if it
   // is measured. Each pipeline, from 0, in the order of their first ranks, has its own call per
-  // iteration. Layers, samples and exchanges come in any order, those of one rank and instant as they
-  // happened.
+  // iteration. Layers, samples and exchanges come in any order, those of one rank and instant as
+  // they happened.
   void add(std::span<const Span> spans, std::span<const LayerSpan> layers = {},
            std::span<const MemorySample> samples = {}, int pipeline = 0,
            std::span<const ExchangeSpan> exchanges = {});

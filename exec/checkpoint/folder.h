@@ -4,9 +4,9 @@
 //   DIR/latest                the name of the newest, for scripts
 //   DIR/.incoming-00000030/   one being written
 //
-// Files are written and synced under the hidden name, the manifest last. Then checkpoints beyond the
-// limit are removed, the folder gets its name, and `latest` points to it. A checkpoint is complete if
-// it has a manifest and all files match it; one that lacks only its name counts, too.
+// Files are written and synced under the hidden name, the manifest last. Then checkpoints beyond
+// the limit are removed, the folder gets its name, and `latest` points to it. A checkpoint is
+// complete if it has a manifest and all files match it; one that lacks only its name counts, too.
 // Rank 0 prepares and publishes; any rank writes its file, and any thread may call.
 #pragma once
 

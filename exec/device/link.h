@@ -34,7 +34,8 @@ struct Channel {
   friend auto operator<=>(const Channel&, const Channel&) = default;
 };
 
-// The identifier by which the ends of a channel, or of a group, find each other; made by one of them.
+// The identifier by which the ends of a channel, or of a group, find each other; made by one of
+// them.
 using ChannelKey = std::array<std::byte, 128>;
 
 // Collectives over a group of ranks, each within the memory of its device. All ranks of the group

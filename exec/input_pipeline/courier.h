@@ -1,9 +1,10 @@
 // Carries the exchanges of a rank's streams over its transport, which only one thread may call.
 //
 // The transport's thread carries. Stream threads submit their exchanges, and block until
-// they are done. Each stream has a lane: exchanges of one lane match in order on all ranks, those of
-// different lanes don't wait for each other. A size is sent ahead of data that does not fit next to it,
-// so the receiver need not know it. An error of the transport ends carry() and all exchanges.
+// they are done. Each stream has a lane: exchanges of one lane match in order on all ranks, those
+// of different lanes don't wait for each other. A size is sent ahead of data that does not fit next
+// to it, so the receiver need not know it. An error of the transport ends carry() and all
+// exchanges.
 #pragma once
 
 #include <array>

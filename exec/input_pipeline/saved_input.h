@@ -3,8 +3,8 @@
 // It is saved between programs, when no batch is in flight. Keys are "tables.3.weight", of rows x
 // columns, and "tables.3.state", one number a row; of a table whose columns are divided
 // "tables.3.state.columns.0-8". Another division of the columns takes the mean of states over its
-// columns: exact where parts are joined. "dense.bottom" and "dense.top" are common to all ranks. One rank,
-// one thread.
+// columns: exact where parts are joined. "dense.bottom" and "dense.top" are common to all ranks.
+// One rank, one thread.
 #pragma once
 
 #include <cstdint>

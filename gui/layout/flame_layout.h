@@ -1,4 +1,5 @@
-// A flame graph as boxes: from the root downwards a row per depth, with widths proportional to time.
+// A flame graph as boxes: from the root downwards a row per depth, with widths proportional to
+// time.
 //
 // Pure; any thread.
 #pragma once

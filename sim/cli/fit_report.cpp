@@ -227,11 +227,11 @@ std::string next_text(const FitView& view, int width) {
   if (!view.next) return "";
   const Promise& promise = view.next->promise;
   const std::string_view name = name_of(promise.constant);
-  return wrap(fmt::format(
-                  "\nOf {} similar runs, this one is the least certain, to {}; measuring it would "
-                  "narrow {} from {} to {}:\n",
-                  plural(view.next->tried, "run"), times_text(promise.spread), name,
-                  times_text(promise.spread_before), times_text(promise.spread_after)),
+  return wrap(fmt::format("\nOf {} similar to these, this one is the least certain, to {}; "
+                          "measuring it would "
+                          "narrow {} from {} to {}:\n",
+                          plural(view.next->tried, "run"), times_text(promise.spread), name,
+                          times_text(promise.spread_before), times_text(promise.spread_after)),
               width) +
          shell_lines(next_command(view), width);
 }
@@ -254,7 +254,7 @@ std::string fit_report(const FitView& view, int width) {
   const std::string software = view.cluster.device.software.name;
   const auto errors_text = [](const ErrorTable& table) {
     return fmt::format(
-        "mean error was {:.1f} %, now {:.1f} %, and {:.1f} % where each run is "
+        "erred by {:.1f} % on average, now by {:.1f} %, and by {:.1f} % where each run is "
         "predicted by the others",
         table.columns[0].mean() * 100, table.columns[1].mean() * 100,
         table.columns[2].mean() * 100);

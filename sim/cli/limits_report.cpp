@@ -84,8 +84,7 @@ std::string what_of(const Limit& limit, const LimitsContext& context) {
     case LimitKind::transfers:
       return context.is_async ? "transfers that ranks wait for or that slow them down"
                               : "transfers that ranks wait for and that wait for each other";
-    case LimitKind::filling:
-      return "filling and draining the pipeline; more microbatches reduce it";
+    case LimitKind::filling: return "filling and draining the pipeline; more microbatches help";
     case LimitKind::schedule:
       return fmt::format("the schedule: {} is faster with no more memory", other());
     case LimitKind::launch: return "launches: ranks start computing later than they could";

@@ -197,15 +197,15 @@ std::string counts_table(const PlanView& view) {
   const auto row = [&](std::int64_t count, std::string_view what) {
     if (count > 0) out += fmt::format("{:>14} {}\n", format_count(count), what);
   };
-  row(counts.all_impossible(), "are impossible:");
+  row(counts.all_impossible(), "are impossible, by these rules:");
   for (int rule = 0; rule < plan_rule_count; ++rule) {
     const std::int64_t count = counts.impossible[static_cast<std::size_t>(rule)];
     if (count == 0) continue;
-    out += fmt::format("{:>18}   unless {}\n", format_count(count),
+    out += fmt::format("{:>18}   {}\n", format_count(count),
                        plan_rule_text(static_cast<PlanRule>(rule)));
   }
   row(counts.too_large, "need too much memory, by a lower bound or exactly");
-  row(counts.dominated, "take no less time than the best, or than one that splits the work alike");
+  row(counts.dominated, "are no faster than the best, or one that splits the work alike");
   row(counts.evaluated, "fit, and were evaluated exactly");
   row(counts.not_reached, "were not examined: time ran out");
   return out;

@@ -144,9 +144,9 @@ std::string verdict_on_receives(const ReceivesAnswer& answer) {
 // "33.00 ms wherever a receive stands", or what differs.
 std::string even_line(P2p mode, const ReceivesAnswer& answer) {
   std::string text =
-      fmt::format("{:<10} {} wherever a receive is", p2p_name(mode),
+      fmt::format("{:<10} {} for any placement", p2p_name(mode),
                   format_time(*fastest_on(mode, answer.choices)->on(mode)->makespan_ns));
-  if (mode == P2p::async) text += ": a posted one delays nothing";
+  if (mode == P2p::async) text += ": a posted receive delays nothing";
   return text + "\n";
 }
 

@@ -205,7 +205,8 @@ struct Costs {
 
   // Refuses costs that don't fit a placement (their number of stages or
   // ranks), an F or I whose messages make it exceed the largest time, and those whose sums could
-  // overflow int64 over this many iterations of `microbatches`. `where` names their source in errors.
+  // overflow int64 over this many iterations of `microbatches`. `where` names their source in
+  // errors.
   void check(const Placement& placement, int microbatches, std::string_view where,
              int iterations = 1) const;
 };

@@ -55,7 +55,7 @@ struct Model {
   std::int64_t experts_per_token = 1;
   std::int64_t vocabulary_size = 256;
   std::int64_t max_sequence_length = 256;
-  bool rotary_gpt = false;  // for gpt: rotary positions as in a llama, instead of a table
+  bool rotary_gpt = false;            // for gpt: rotary positions as in a llama, instead of a table
   std::int64_t rotary_base = 10'000;  // base of the rotary positions' frequencies
   bool qkv_bias = false;              // for llama: queries, keys and values have biases
   bool qk_norm = false;               // for llama: RMS norms of each head's queries and of its keys

@@ -27,7 +27,8 @@ struct Collective {
   Action action;  // with its number in its iteration
   std::int32_t rank = 0;
   std::int32_t iteration = 0;
-  // In its rank's list; if it has none, that of the iteration's closing actions or the list's length.
+  // In its rank's list; if it has none, that of the iteration's closing actions or the list's
+  // length.
   std::size_t place = 0;
   // The first action of a cell in that list: of an UNSHARD, the one that waits for
   // it; of a REDUCE_GRAD, the one that it is straight behind.

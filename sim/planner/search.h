@@ -1,10 +1,10 @@
 // The best layouts of a space, with proof for all others.
 //
-// Cells' schedules are bounded first, then examined in the order of their lower bounds on time: layouts
-// of one that may still be among the best are bounded individually, and those that may
-// still be are evaluated exactly. Work is divided into batches whose content, and so the result, does
-// not depend on the number of threads. A LayoutPlanner keeps its findings
-// for the next question; one thread calls it, several work for it, and its space must outlive it.
+// Cells' schedules are bounded first, then examined in the order of their lower bounds on time:
+// layouts of one that may still be among the best are bounded individually, and those that may
+// still be are evaluated exactly. Work is divided into batches whose content, and so the result,
+// does not depend on the number of threads. A LayoutPlanner keeps its findings for the next
+// question; one thread calls it, several work for it, and its space must outlive it.
 #pragma once
 
 #include <array>

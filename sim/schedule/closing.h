@@ -1,7 +1,7 @@
-// The closing actions of an iteration, in the lists: the reduction of each stage's gradients, the sum of
-// those of a matrix that two stages share, the norm of all, each rank's optimizer step, and its
-// part of a checkpoint.
-// A pass, pure functions from lists to lists, shared by simulator and executor.
+// The closing actions of an iteration, in the lists: the reduction of each stage's gradients, the
+// sum of those of a matrix that two stages share, the norm of all, each rank's optimizer step, and
+// its part of a checkpoint. A pass, pure functions from lists to lists, shared by simulator and
+// executor.
 #pragma once
 
 #include <span>

@@ -545,7 +545,8 @@ TEST(Predict, SaysWhatLimitsIt) {
     return text.substr(begin, text.find('\n', begin) - begin);
   };
   const std::string small = "--schedule 1f1b --stages 4 --microbatches 8";
-  EXPECT_EQ(first(small), "9000.00  27.3 %  filling and draining the pipeline; more microbatches");
+  EXPECT_EQ(first(small),
+            "9000.00  27.3 %  filling and draining the pipeline; more microbatches help");
   const std::string uneven = small + " --forward 1ms,1ms,2ms,1ms --backward 2ms,2ms,4ms,2ms";
   EXPECT_NE(
       limits(uneven).find("13.750  25.0 %  uneven stages: stage 2 takes 6.00 ms per microbatch,"),
@@ -559,7 +560,7 @@ TEST(Predict, SaysWhatLimitsIt) {
   EXPECT_NE(late.find("16.000  32.7 %  transfers that ranks wait for or that slow them down\n"),
             std::string::npos)
       << late;
-  EXPECT_NE(late.find("memory: zb-h2 is faster with 1.8 times as much, 6.5 GiB,\n"),
+  EXPECT_NE(late.find("memory: zb-h2 is faster with 1.8 times the memory, 6.5 GiB,\n"),
             std::string::npos)
       << late;
   EXPECT_EQ(limits("--schedule 1f1b --stages 1 --microbatches 8"),

@@ -1,5 +1,5 @@
-// Usage of ranks and names in a trace without a pipeline: METRICS.md, "Of a
-// profile without a pipeline".
+// Usage of ranks and names in a trace without a pipeline: METRICS.md, "Profiles
+// without a pipeline".
 //
 // Pure; any thread.
 #pragma once

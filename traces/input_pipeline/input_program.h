@@ -63,8 +63,8 @@ struct InputFault {
 // order; and that they don't wait for each other in a cycle. Returns the first fault.
 std::optional<InputFault> find_fault(const InputProgram& program);
 
-// The kinds that produce what an action of this kind reads, for the same batch and rank; PREPARE and
-// PREFETCH if the batch has them. traces/FORMAT.md has the whole table.
+// The kinds that produce what an action of this kind reads, for the same batch and rank; PREPARE
+// and PREFETCH if the batch has them. traces/FORMAT.md has the whole table.
 std::vector<InputKind> needs_of(InputKind kind);
 
 // The index in a rank's list of each kind's action for each batch.

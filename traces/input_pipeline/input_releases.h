@@ -12,8 +12,8 @@
 namespace pipesim {
 
 struct InputRelease {
-  // The call that ended, as an index among its rank's; none if it was the host, which had not issued
-  // it or, for the host's own, had not reached it.
+  // The call that ended, as an index among its rank's; none if it was the host, which had not
+  // issued it or, for the host's own, had not reached it.
   std::uint32_t place = InputPlaces::none;
   std::int64_t time_ns = 0;  // no later than the call was ready
 
@@ -24,8 +24,8 @@ class InputReleases {
  public:
   InputReleases(const InputCalls& calls, const std::vector<InputSpan>& spans);
 
-  // Of several at one instant, the one called last, and not the host. Takes time proportional to the
-  // number of waits.
+  // Of several at one instant, the one called last, and not the host. Takes time proportional to
+  // the number of waits.
   InputRelease of(std::uint32_t place) const;
 
  private:

@@ -98,8 +98,8 @@ struct InputMetrics {
   std::vector<Rank> ranks;
 };
 
-// Throws an input error, which begins with `where`, if times are beyond most_input_ns. Expects spans
-// that do not end before they start.
+// Throws an input error, which begins with `where`, if times are beyond most_input_ns. Expects
+// spans that do not end before they start.
 void check_sums(const InputRun& run, const std::string& where);
 
 // Takes time in proportion to the calls, and to sort batches. Expects a span for each call
