@@ -511,7 +511,7 @@ TEST(Predict, LeavesNothingBehindWhenItFails) {
 
 // The same command line in a shell, which can redirect and limit.
 TEST(Predict, FlagsBeforeASubcommandAreNotLost) {
-  expect_refused("--forward 1ms schedules", 2, "--forward stands before schedules");
+  expect_refused("--forward 1ms schedules", 2, "--forward comes before schedules");
   expect_refused("schedules --forward 1ms", 2, "--forward belongs to --compare");
   expect_refused("schedules --compare --stages 200000000 --microbatches 1000000", 2,
                  "GiB are available");

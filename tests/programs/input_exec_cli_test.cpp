@@ -108,7 +108,7 @@ TEST(InputPipeexec, ReportsToAPerson) {
   for (const char* part :
        {" exposed", "\nIDS ", "\nTOP_BACKWARD ", "\nother ranks ",
         "\nmodel   dlrm-mini: 8 tables, batches of 16 samples per rank",
-        "shown is the last of 2 epochs", " of 1 other batch after epoch 2",
+        "the last of 2 epochs is shown", " of 1 other batch after epoch 2",
         "\nverify  losses, tables and dense part equal one rank's bit for bit\n"}) {
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
   }
@@ -254,7 +254,7 @@ TEST_F(EmulatedPipeexec, RefusesCostsThatTakeForEver) {
 
 TEST(InputPipeexec, RefusesFlagsThatMeanNothing) {
   expect_sentence(sparse_dist + " --microbatches 8",
-                  "--microbatches: an input pipeline has no use for it; omit it or "
+                  "--microbatches: it does not apply to an input pipeline; omit it or "
                   "--input-pipeline");
   expect_sentence(
       sparse_dist + " --schedule 1f1b",

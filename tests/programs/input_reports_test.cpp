@@ -84,7 +84,7 @@ TEST(InputReport, RefusesWhatMeansNothing) {
   expect_one_sentence(pipesim({"report", run, run}), "pipesim", "report run run", 2,
                       "a run of an input pipeline is one trace, of all its ranks; give it alone");
   expect_one_sentence(pipesim({"report", run, "--flame", folder / "f.folded"}), "pipesim",
-                      "report run --flame", 2, "--flame: a run of an input pipeline has no use");
+                      "report run --flame", 2, "--flame: it does not apply to a run of an input");
   write_file(folder / "cut.json", read_file(run).substr(0, 20'000));
   expect_one_sentence(pipesim({"report", folder / "cut.json"}), "pipesim", "report cut", 2,
                       "it breaks off in the middle");

@@ -261,7 +261,7 @@ TEST(PartitionCli, KeepsWithinMemory) {
   const std::string report = output_of("partition" + four + resnet + " --memory-cap 15GB");
   EXPECT_NE(report.find(" GiB !\n"), std::string::npos) << report;
   EXPECT_NE(unwrapped(report).find("Of 14.0 GiB per rank it needs "), std::string::npos) << report;
-  EXPECT_NE(unwrapped(report).find("split evenly it would need "), std::string::npos) << report;
+  EXPECT_NE(unwrapped(report).find("the even split would need "), std::string::npos) << report;
 }
 
 TEST(PartitionCli, SaysWhatMemoryLacks) {
@@ -377,7 +377,8 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
                 "forward_compute_time=0.539, backward_compute_time=0.188, activation_size=1024.0, "
                 "parameter_size=256.000'"},
       {" --measured " + stages,
-       stages + ": no trace but \"pipesim-costs\"; it goes to --costs, and --trace writes a trace"},
+       stages +
+           ": not a trace but \"pipesim-costs\"; give it as --costs, and --trace writes a trace"},
   };
   for (const Wrong& wrong : all) {
     const Outcome outcome = call("partition" + wrong.line);

@@ -437,10 +437,9 @@ TEST(Costs, OfReplicasAreChecked) {
   EXPECT_EQ(fails(costs), "c.json: collectives has 1 entry but the schedule has 2 ranks");
   costs.collective_links.clear();
   costs.reduce_gradients_ns = {1, 1};
-  EXPECT_EQ(
-      fails(costs),
-      "c.json: both reduce_gradients_ns and a stage's reduce say what a reduction takes; keep "
-      "one");
+  EXPECT_EQ(fails(costs),
+            "c.json: both reduce_gradients_ns and a stage's reduce give a reduction's time; keep "
+            "one");
 }
 
 TEST(Costs, ChecksThemselvesAgainstASchedule) {

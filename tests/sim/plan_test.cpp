@@ -235,7 +235,7 @@ TEST(WhyNot, SaysWhereASmallerBubbleDoesNotHelp) {
   Made split = made({{TimePart::compute, 10}, {TimePart::drain, -4}});
   split.one.splits_backward = true;
   EXPECT_EQ(split.why(),
-            "+3.00 ms: bubble 2.00 ms smaller, but I and W apart hide no tensor-parallel "
+            "+3.00 ms: bubble 2.00 ms smaller, but separate I and W hide no tensor-parallel "
             "communication: compute 5.00 ms longer");
   split.fastest.splits_backward = true;
   EXPECT_EQ(split.why(), "+3.00 ms: bubble 2.00 ms smaller, but compute 5.00 ms longer");

@@ -701,8 +701,8 @@ TEST(Csv, ToleratesWhatSpreadsheetsDo) {
 
 TEST(Csv, PointsAtTheFaultyCell) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"", "f.csv: holds no schedule"},
-      {"\n\n", "f.csv: holds no schedule"},
+      {"", "f.csv: has no schedule"},
+      {"\n\n", "f.csv: has no schedule"},
       {"0F0,0X0\n", "f.csv:1:5: '0X0' is not an action"},
       {"0F0,0B0junk\n", "f.csv:1:5: '0B0junk' is not an action"},
       {"0F0,0B\n", "f.csv:1:5: '0B' is not an action"},
@@ -710,7 +710,7 @@ TEST(Csv, PointsAtTheFaultyCell) {
       {"0F0,0B0,0UNSHARD0\n", "f.csv:1:9: '0UNSHARD0' is not an action"},
       {"0F0,-1B0\n", "f.csv:1:5: '-1B0' is not an action"},
       {"0F0,0B9999999999\n", "f.csv:1:5: '0B9999999999' is not an action"},
-      {"0F0,0B0\n\n1F0,1B0\n", "f.csv:2:1: rank 1 does nothing"},
+      {"0F0,0B0\n\n1F0,1B0\n", "f.csv:2:1: rank 1 has no action"},
       {"0F0,0B0\n0F1,0B1\n", "f.csv:2:1: stage 0 is on rank 0 too"},
       {"0F0,0B0\n2F0,2B0\n", "f.csv:2:1: 2F0, but no rank holds stage 1"},
       {"0F0,0B0,0F0\n", "f.csv:1:9: rank 0: 0F0 is done twice"},

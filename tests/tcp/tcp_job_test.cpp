@@ -190,7 +190,8 @@ TEST(TcpPipeexec, ContradictionsEndItBeforeTraining) {
     for (int times = 0; times < 2; ++times)
       all.push_back(start_process(line + by_hand(port, 1, 3)));
     for (const Outcome& outcome : outcomes_of(all)) {
-      expect_sentence(outcome, 2, "two processes, at 127.0.0.1 and at 127.0.0.1, came as rank 1");
+      expect_sentence(outcome, 2,
+                      "two processes, at 127.0.0.1 and at 127.0.0.1, both came as rank 1");
     }
   }
   {
@@ -208,7 +209,7 @@ TEST(TcpPipeexec, ContradictionsEndItBeforeTraining) {
     all.push_back(start_process(line + by_hand(port, 0, 2)));
     all.push_back(start_process("--schedule 1f1b --microbatches 4" + tiny + by_hand(port, 1, 2)));
     for (const Outcome& outcome : outcomes_of(all)) {
-      expect_sentence(outcome, 2, "rank 1: the command line is not the one of rank 0");
+      expect_sentence(outcome, 2, "rank 1: the command line differs from rank 0's");
     }
   }
 }

@@ -59,7 +59,7 @@ TEST(KinetoInferred, RefusesWhatDoesNotFit) {
       refusal(traces),
       "trace0.json: no range like `PP:0F0` or `Forward 0` says which action of a pipeline ran, "
       "but it holds 8 backward_step, 8 forward_step: give the schedule that ran by "
-      "--schedule, by whose order the n-th of them is told");
+      "--schedule, whose order tells which is the n-th of them");
   ReadOptions options;
   options.profile.program = {"0F0,0F1,0F2,0B0,0B1,0B2", "1F0,1F1,1F2,1B0,1B1,1B2"};
   EXPECT_EQ(refusal(traces, options),
