@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
       "  activation output of the MLP's activation\n"
       "\n"
       "How long --zero 3 keeps a stage's weights gathered, --gather:\n"
-      "  window     while it is among the next three stages that its rank needs; default\n"
+      "  window     while among the next three stages that its rank needs; default\n"
       "  pass       for each forward and backward, two layers at a time; default for a\n"
       "             lone stage\n"
       "  once       from its first action to its last\n"

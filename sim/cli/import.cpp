@@ -49,7 +49,7 @@ ImportCommand import_command(const ImportFlags& flags, const Imported& imported,
     command.words.push_back("--cluster " + shell_word(*flags.cluster));
   } else {
     command.missing.push_back(
-        {"--cluster", "what it runs on, by name or file (`pipesim clusters`)"});
+        {"--cluster", "cluster to run on, name or file (`pipesim clusters`)"});
   }
   if (imported.devices) {
     command.words.push_back(fmt::format("--devices {}", *imported.devices));

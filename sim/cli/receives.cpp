@@ -355,11 +355,11 @@ std::string file_text_of(const Schedule& program) {
 
 const char* const receives_help =
     "Where each RECV goes in its rank's list, --receives:\n"
-    "  sender        at its sender's turn, as PyTorch places it; no transport deadlocks\n"
+    "  sender        at its sender's turn, as in PyTorch; no transport deadlocks\n"
     "  just-in-time  right before the action that needs it\n"
     "  early         as early as its SEND can come: right after the last SEND of its\n"
     "                rank that it needs\n"
-    "  batched       just in time; SENDs and RECVs next to each other are one BATCH_P2P\n"
+    "  batched       just in time; adjacent SENDs and RECVs form one BATCH_P2P\n"
     "  timed         when its message is sent, by costs; no transport deadlocks\n"
     "  edge          on the stream of its directed pair of ranks";
 
