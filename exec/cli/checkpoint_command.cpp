@@ -136,7 +136,7 @@ void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
   const FlagHelp iteration("--iteration", &flags.iteration, "N",
                            "iteration of the checkpoint; default the newest");
 
-  CommandLine& shown = add("show", "Lists checkpoints, or one's contents layer by layer.", show);
+  CommandLine& shown = add("show", "Lists checkpoints, or one's contents by layer.", show);
   shown.add_flags("", {folder(), iteration, {"--json", &flags.json, "prints one JSON object"}});
   shown.set_footer(
       "The newest comes first. DIR/latest names it for scripts. Files are\n"
@@ -154,7 +154,7 @@ void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
       "0 if all are complete, 1 if one is not, 2 if there is none.");
 
   CommandLine& exported =
-      add("export", "Writes weights as safetensors in Hugging Face's names.", write_export);
+      add("export", "Writes weights as Hugging Face safetensors.", write_export);
   exported.add_flags(
       "", {folder(),
            FlagHelp("file", &flags.weights, "FILE.safetensors", "file to write").required(),
@@ -168,7 +168,7 @@ void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
       "  pipeexec checkpoint export ck out/model.safetensors --config out/config.json");
 
   CommandLine& imported =
-      add("import", "Makes a checkpoint from weights in Hugging Face's names.", read_import);
+      add("import", "Makes a checkpoint from Hugging Face safetensors.", read_import);
   imported.add_flags(
       "", {FlagHelp("file", &flags.weights, "FILE.safetensors", "weights in F32, F16 or BF16")
                .required(),

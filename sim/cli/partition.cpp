@@ -139,10 +139,8 @@ void set_up_partition(CommandLine& command) {
   add_schedule_flags(command, flags->schedule, true);
   command.add_flags(
       "Search",
-      {{"--objective", &flags->objective, "NAME",
-        "what to minimize: iteration (default) or bottleneck"},
-       {"--layout", &flags->layout, "3,2,2,2",
-        "a layout to start from, too; --measured has its own"},
+      {{"--objective", &flags->objective, "NAME", "minimizes iteration (default) or bottleneck"},
+       {"--layout", &flags->layout, "3,2,2,2", "a layout to start from; --measured has its own"},
        {"--memory-cap", &flags->memory_cap, "BYTES", "per rank; a model's default: a device's"},
        {"--trials", &flags->trials, "N", "most layouts to simulate; default 2000"},
        {"--budget", &flags->budget, "T", "longest search; default 10s"}});

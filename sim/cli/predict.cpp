@@ -189,7 +189,7 @@ void set_up_predict(CommandLine& program) {
       {{"--iterations", &flags->iterations, "N", "consecutive iterations, no barrier; default 1"},
        {"--accumulate", &flags->accumulate, "K", "optimizer step every K iterations; default 1"},
        {"--memory-cap", &flags->memory_cap, "BYTES",
-        "memory limit per rank; a model's default: a device's"},
+        "memory limit per rank; default a model's device"},
        {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
        {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"},
        {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline as a figure"},

@@ -251,7 +251,7 @@ void set_up_schedules(CommandLine& command) {
   auto flags = std::make_shared<SchedulesFlags>();
   command.add_flags(
       "",
-      {{"files", &flags->files, "FILE", "more schedules to compare, as --schedule takes them"},
+      {{"files", &flags->files, "FILE", "more schedules to compare, as for --schedule"},
        {"--compare", &flags->compare, "tries every schedule on the same model"},
        {"--memory-cap", &flags->memory_cap, "BYTES", "marks schedules that exceed this memory"}});
   add_schedule_flags(command, flags->schedule, false);

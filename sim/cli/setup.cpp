@@ -28,7 +28,7 @@ std::vector<FlagHelp> single_costs(CostFlags& flags) {
        "per message to the next stage or back; default 0"},
       {"--p2p-bandwidth", &flags.p2p_bandwidth, "RATE", "bandwidth of a link; default unlimited"},
       {"--compute-slowdown", &flags.compute_slowdown, "10%",
-       "compute slowed while transfers overlap it; default 0"}};
+       "slows compute while transfers overlap; default 0"}};
 }
 
 void refuse_single_costs(CostFlags flags, std::string_view other) {
