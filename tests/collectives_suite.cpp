@@ -134,8 +134,8 @@ class Collectives {
           agreed([&] { exec::agree_on(transport_, "the colour", colour); });
       const int first_other = bad == 0 ? 1 : bad;
       expect_agreed(agreement, ranks_ == 1 ? "0"
-                                           : fmt::format("2 {}the colour is not the one of rank 0; "
-                                                         "start all ranks by the same command",
+                                           : fmt::format("2 {}the colour differs from rank 0's; "
+                                                         "start all ranks with the same command",
                                                          named(first_other)));
     }
     expect_agreed(agreed([&] { exec::agree_on(transport_, "the colour", "blue"); }), "0");

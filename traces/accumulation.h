@@ -1,20 +1,20 @@
-// Gradient accumulation: several iterations, each a pass of all microbatches, to one step.
+// Gradient accumulation: several iterations, each a pass over all microbatches, per step.
 //
-// Every pass adds to the gradients of those before; the last of a step has what ends it: the
-// sums over replicas, the norm, the optimizer. Plain values; any thread.
+// Every pass adds to the gradients of the passes before it; the last one ends the step with the
+// sums over replicas, the norm and the optimizer. Plain values; any thread.
 #pragma once
 
 namespace pipesim {
 
 struct Accumulation {
-  int passes = 1;  // to a step
-  // Gradients are reduced in every pass, not in the last alone: no rank keeps whole ones.
+  int passes = 1;  // per step
+  // Gradients are reduced in every pass, not only in the last: no rank keeps full gradients.
   bool reduces_each = false;
-  // Weights are gathered in every pass, not in the first behind a step alone, which makes new ones.
+  // Weights are gathered in every pass, not only in the first one after a step.
   bool gathers_each = true;
 
-  // Whether an iteration, counted from 0, of so many that follow each other ends with a step:
-  // every so many, and the last.
+  // Whether an iteration, counted from 0 of `iterations`, ends with a step: every passes-th does,
+  // and the last.
   bool steps(int iteration, int iterations) const {
     return (iteration + 1) % passes == 0 || iteration + 1 == iterations;
   }

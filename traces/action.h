@@ -1,10 +1,10 @@
-// What one rank does once: a kind of work on a stage for a microbatch.
+// One unit of work of one rank: a kind, a stage and a microbatch.
 //
-// The vocabulary that schedules, simulator, executor and viewer share. Kinds
+// The vocabulary shared by schedules, simulator, executor and viewer. Kinds
 // are those of PyTorch's pipeline runtime plus the optimizer step. The text
 // form is `2F0`: stage, kind, microbatch; from UNSHARD on kinds take no microbatch
-// (`1UNSHARD`). Kind, stage and microbatch, with the number of a collective, of which a
-// stage may have several an iteration, are the identity that joins a prediction and a
+// (`1UNSHARD`). Kind, stage and microbatch, with the number of a collective (a
+// stage may have several per iteration), are the identity that joins a prediction and a
 // measurement (action_key.h); what waits for what is in dependency.h. Plain values; any
 // thread.
 #pragma once
@@ -44,25 +44,25 @@ constexpr bool is_receive(Kind kind) { return kind == Kind::RECV_F || kind == Ki
 constexpr bool takes_microbatch(Kind kind) { return kind <= Kind::RECV_B; }
 // Whether PyTorch's runtime has it; the others are in no file of its form.
 constexpr bool is_of_pytorch(Kind kind) { return kind <= Kind::REDUCE_GRAD; }
-// Of a stage's replicas: UNSHARD, RESHARD, REDUCE_GRAD.
+// A stage's collectives over replicas: UNSHARD, RESHARD, REDUCE_GRAD.
 constexpr bool is_of_replicas(Kind kind) {
   return kind >= Kind::UNSHARD && kind <= Kind::REDUCE_GRAD;
 }
 
-// Of ranks of the pipeline: it begins once the last of its group has come, and no rank
-// goes on before its end.
+// A collective over pipeline ranks: it begins when the last rank of its group arrives, and no rank
+// continues before its end.
 constexpr bool is_blocking_collective(Kind kind) {
   return kind == Kind::REDUCE_TIED || kind == Kind::GRAD_NORM;
 }
 
 std::string_view kind_name(Kind kind);
-// Nothing where no kind is called so; IDLE has no name in a file.
+// Nothing if no kind has this name; IDLE has no name in a file.
 std::optional<Kind> parse_kind(std::string_view name);
 
 inline constexpr std::int32_t no_microbatch = -1;
 inline constexpr std::uint16_t no_number = 0xffff;
 
-// The largest virtual stage or microbatch index that the text form may name.
+// The largest virtual stage or microbatch index in the text form.
 inline constexpr std::int32_t max_index = 999'999'999;
 
 struct Action {
@@ -72,8 +72,8 @@ struct Action {
   // One cell with the action after it: a forward joined with a backward is
   // PyTorch's OVERLAP_F_B, joined transfers are its BATCH_P2P.
   bool joined = false;
-  // Of a collective that happened, and of a SAVE's writing beside: which of its stage's of that
-  // kind, from 0.
+  // For a recorded collective or a SAVE's background writing: its index among its stage's of
+  // that kind, from 0.
   std::uint16_t number = no_number;
 
   bool operator==(const Action&) const = default;
@@ -89,21 +89,21 @@ constexpr Action make_collective(std::int32_t stage, Kind kind, std::int32_t num
   return {stage, no_microbatch, kind, false, static_cast<std::uint16_t>(number)};
 }
 
-// Whether it is an exchange with a stage's replicas, or the release of what one
-// brought, beside what its rank computes; a list's action is not one yet.
+// Whether it is an exchange with a stage's replicas, or the release of its result, that runs
+// while its rank computes; a list's action is not one yet.
 constexpr bool is_collective(const Action& action) {
   return is_of_replicas(action.kind) && action.number != no_number;
 }
-// Whether it is the writing of a checkpoint that goes on beside what its rank does next; the
-// SAVE without a number is what its rank waited for.
+// Whether it is the background writing of a checkpoint; the SAVE without a number is the part
+// its rank waited for.
 constexpr bool is_save_beside(const Action& action) {
   return action.kind == Kind::SAVE && action.number != no_number;
 }
-// Whether it moves results, weights, gradients or states beside what its rank computes.
+// Whether it moves results, weights, gradients or states while its rank computes.
 constexpr bool is_communication(const Action& action) {
   return is_transfer(action.kind) || is_collective(action) || is_save_beside(action);
 }
-// Whether its rank does nothing else meanwhile, after its compute.
+// Whether it occupies its rank, after its compute.
 constexpr bool is_closing(const Action& action) {
   return action.kind == Kind::OPTIMIZER || (action.kind == Kind::SAVE && !is_save_beside(action)) ||
          is_blocking_collective(action.kind) ||
@@ -135,7 +135,7 @@ inline std::size_t cell_size(const Action* begin, const Action* end) {
   return static_cast<std::size_t>(last - begin) + 1;
 }
 
-// Reads exactly one action; nothing where `text` is not one. Older files have
+// Reads exactly one action; nothing if `text` is not one. Older files have
 // `BW` for a full backward: it is read as B, and `is_bw` says so.
 std::optional<Action> parse_action(std::string_view text, bool* is_bw = nullptr);
 

@@ -1,6 +1,6 @@
-// What joins a prediction and a measurement: the identity of what was done.
+// The identity of an action, which joins a prediction and a measurement.
 //
-// One key and one index, for whoever looks for the same action in another run, in another
+// One key and one index, to find the same action in another run, in another
 // iteration, or at the other end of a transfer. Plain values; any thread.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace pipesim {
 
-// Iteration, kind, stage, microbatch, number, and replica: which of several ranks that have
-// the same stage. Ordered by these, one after the other.
+// Iteration, kind, stage, microbatch, number, and replica: which of several ranks with
+// the same stage. Ordered by these, in this order.
 class ActionKey {
  public:
   static constexpr std::int32_t most_replicas = 1 << 14;

@@ -15,11 +15,11 @@
 
 namespace pipesim {
 
-// What the writer of a measured trace has to know before its first iteration.
+// What the writer of a measured trace must know before the first iteration.
 struct MeasuredRun {
   std::vector<std::string> layers;  // their names
-  // The largest of each category in any sample of the run: one that no rank
-  // ever has is left out.
+  // The largest value of each category in any sample of the run: a category that no rank
+  // ever has is omitted.
   StateBytes largest_states;
   WorkingBytes largest_working;
 };
@@ -29,20 +29,20 @@ struct MeasuredRun {
 class ChromeTraceWriter {
  public:
   // Writes to `file`, which must outlive the writer and is not committed.
-  // `metadata_json` is a JSON object that says what made the trace; it stands
-  // under metadata.pipesim. Predicted traces have no MeasuredRun. Where the mesh has several
-  // pipelines, replicas or tensor-parallel ranks, processes are numbered as its ranks are.
+  // `metadata_json` is a JSON object that says what made the trace; it is written
+  // under metadata.pipesim. Predicted traces have no MeasuredRun. If the mesh has several
+  // pipelines, replicas or tensor-parallel ranks, processes are numbered like its ranks.
   ChromeTraceWriter(const TimelineFrame& frame, std::string_view metadata_json, OutputFile& file,
                     std::optional<MeasuredRun> measured = std::nullopt, const Mesh& mesh = Mesh());
   ~ChromeTraceWriter();
 
-  // To be called for one iteration after the other, or for several at once. Spans must
+  // Call for one iteration after the other, or for several at once. Spans must
   // be sorted by (start, rank), with the two of an OVERLAP_F_B next to each other and no
   // transfer joined; on no rank may any start before one of an earlier call. The memory
-  // counters come from the spans where the run is predicted, from the samples where it
-  // is measured. Of each pipeline, from 0, in the order of their first ranks, an iteration is a
-  // call. Layers, samples and exchanges come in any order, those of one rank and instant as they
-  // happened.
+  // counters come from the spans if the run is predicted, from the samples if it
+  // is measured. Each pipeline, from 0, in the order of their first ranks, has its own call per
+  // iteration. Layers, samples and exchanges come in any order, those of one rank and instant as
+  // they happened.
   void add(std::span<const Span> spans, std::span<const LayerSpan> layers = {},
            std::span<const MemorySample> samples = {}, int pipeline = 0,
            std::span<const ExchangeSpan> exchanges = {});

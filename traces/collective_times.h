@@ -1,6 +1,6 @@
-// How long ranks exchange with their replicas, and how much of that is beside what they compute.
+// How long ranks exchange with their replicas, and how much of that overlaps their compute.
 //
-// Told by the spans of an iteration; pure, any thread.
+// Computed from the spans of an iteration; pure, any thread.
 #pragma once
 
 #include <compare>
@@ -20,7 +20,7 @@ struct CollectiveTimes {
   std::int64_t exposed_ns() const { return total_ns - hidden_ns; }
 };
 
-// Of each rank. UNSHARDs and REDUCE_GRADs count; F, I, W and B are what hides them.
+// Per rank. UNSHARDs and REDUCE_GRADs count; F, I, W and B hide them.
 std::vector<CollectiveTimes> collective_times(std::span<const Span> spans, int ranks);
 
 // All UNSHARDs, or all REDUCE_GRADs, of a stage.

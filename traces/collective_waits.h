@@ -1,9 +1,9 @@
-// What ranks wait for of their own collectives, told by the spans of an iteration.
+// The waits of ranks for their own collectives, computed from the spans of an iteration.
 //
 // An F, I, W or B waits for the UNSHARD of its stage that came last, if it is the
 // first to need it, until the first part of that is there; REDUCE_TIED, GRAD_NORM and
-// OPTIMIZER for all collectives of their rank, and so does the end of an iteration, for which
-// an empty cell stands. Those that follow each other without a pause are one wait, since they
+// OPTIMIZER for all collectives of their rank, and so does the end of an iteration, represented by
+// an empty cell. Those that follow each other without a pause are one wait, since they
 // hold each other up. Plain values; one thread.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace pipesim {
 
 class CollectiveWaits {
  public:
-  // As of an input: since when it is on its way, and when it can be used.
+  // As for an input: since when it is in flight, and when it can be used.
   struct Wait {
     std::int64_t since_ns = 0;
     std::int64_t arrival_ns = 0;
@@ -28,8 +28,8 @@ class CollectiveWaits {
 
   bool empty() const { return ranks_.empty(); }
 
-  // A collective, after those of its rank that started before. `first_part_ns`: of an
-  // UNSHARD, when its first part was there.
+  // A collective, after those of its rank that started before. `first_part_ns`: when
+  // an UNSHARD's first part arrived.
   void add(const Action& collective, std::int32_t rank, std::int64_t start_ns, std::int64_t end_ns,
            std::int64_t first_part_ns) {
     if (collective.kind == Kind::RESHARD) return;
@@ -43,7 +43,7 @@ class CollectiveWaits {
     }
   }
 
-  // What an action waits for, if anything; call once for each that a rank does.
+  // What an action waits for, if anything; call once for each action of a rank.
   std::optional<Wait> take(const Action& action, std::int32_t rank) {
     if (action.kind == Kind::OPTIMIZER || action.kind == Kind::SAVE || action.kind == Kind::IDLE ||
         is_blocking_collective(action.kind)) {

@@ -1,4 +1,4 @@
-// Stretches of time, and what lists of them cover together. Pure; any thread.
+// Intervals of time, and the union and intersection of lists of them. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct Interval {
 // The same time, sorted, none overlapping another.
 std::vector<Interval> united(std::vector<Interval> intervals);
 
-// Of united lists: how long one is, and how much two have in common.
+// For united lists: the length of one, and of the intersection of two.
 std::int64_t length_of(const std::vector<Interval>& intervals);
 std::int64_t common_of(const std::vector<Interval>& a, const std::vector<Interval>& b);
 

@@ -1,5 +1,5 @@
-// Which span is which action's, within one iteration, and what follows from it:
-// the two ends of a transfer belong together, and to the action that waits.
+// Maps actions to spans within one iteration, and so joins
+// the two ends of a transfer with each other and with the action that waits.
 //
 // Plain functions of their arguments; any thread.
 #pragma once
@@ -15,8 +15,8 @@
 
 namespace pipesim {
 
-// Finds the spans of one iteration by what they are. Knows places only: good as long as
-// no span changes its place.
+// Finds the spans of one iteration by action. Stores indices: valid as long as
+// no span moves.
 class SpanIndex {
  public:
   struct Entry {
@@ -27,12 +27,12 @@ class SpanIndex {
 
   explicit SpanIndex(std::span<const Span> spans);
 
-  // Sorted; of spans whose action is the same the first alone.
+  // Sorted; only the first of spans with the same action.
   std::span<const Entry> entries() const { return entries_; }
-  // The places of the others, ascending.
+  // The indices of the others, ascending.
   const std::vector<std::size_t>& repeated() const { return repeated_; }
 
-  // The place of an action's span.
+  // The index of an action's span.
   std::optional<std::size_t> find(const Action& action) const;
   // The same, where a B stands for an I, too, as in dependency.h.
   std::optional<std::size_t> find_either(const Action& action) const;
@@ -43,7 +43,7 @@ class SpanIndex {
 };
 
 // For each F, B and I whose input came by a transfer with both ends among the
-// spans: when it was sent, which is the SEND's start, and when it arrived, the
+// spans: when it was sent, the SEND's start, and when it arrived, the
 // RECV's end.
 void join_inputs(std::span<Span> spans, const SpanIndex& index);
 

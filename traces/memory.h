@@ -1,4 +1,4 @@
-// What a rank keeps in memory, by category, as its actions start and end.
+// A rank's memory by category, as its actions start and end.
 //
 // One definition (METRICS.md, "Memory") for the evaluations, which meter as
 // they run, and for the trace writer, which replays a timeline. Bytes.
@@ -17,17 +17,17 @@ namespace pipesim {
 struct StageFootprint {
   std::int64_t activation_bytes = 0;      // from the start of F to the end of B or I
   std::int64_t weight_residue_bytes = 0;  // from the end of I to the end of W
-  // What it exchanges with other ranks; 0 where the neighbour stage lives on
+  // What it exchanges with other ranks; 0 if the neighbour stage is on
   // its own rank, or there is none.
   std::int64_t forward_input_bytes = 0;
   std::int64_t forward_output_bytes = 0;
   std::int64_t backward_input_bytes = 0;
   std::int64_t backward_output_bytes = 0;
   std::int64_t unsharded_bytes = 0;  // from the start of an UNSHARD to its RESHARD
-  std::int64_t workspace_bytes = 0;  // beside all that, while B or I runs
+  std::int64_t workspace_bytes = 0;  // in addition, while B or I runs
 };
 
-// What a rank holds from beginning to end.
+// What a rank holds all the time.
 struct StateBytes {
   std::int64_t weights = 0;
   std::int64_t gradients = 0;
@@ -38,10 +38,10 @@ struct StateBytes {
 };
 
 // What comes and goes. A send buffer holds a result from the end of the action
-// that makes it to its arrival; a receive buffer from the start of the
+// that produces it to its arrival; a receive buffer from the start of the
 // transfer until an F takes it over as part of its activations, or until the
 // B or I that needs it ends. Gathered weights stay until they are released.
-// Workspace is what a B or I takes while it runs, such as activations that it computes again.
+// Workspace is what a B or I needs while it runs, such as recomputed activations.
 struct WorkingBytes {
   std::int64_t activations = 0;
   std::int64_t residue = 0;
@@ -56,8 +56,8 @@ struct WorkingBytes {
   bool operator==(const WorkingBytes&) const = default;
 };
 
-// The fullest instant of a rank, the first of several: what it held, and the
-// action that filled it. Nothing where it never held anything.
+// A rank's peak, the first of several equal ones: what it held, and the
+// action that raised memory to it. Nothing if it never held anything.
 struct MemoryPeak {
   WorkingBytes bytes;
   std::int64_t total = 0;  // of `bytes`
@@ -65,18 +65,18 @@ struct MemoryPeak {
   Action action;
 };
 
-// The bytes of a rank at its fullest instant.
+// A rank's bytes at its peak.
 struct RankMemory {
   StateBytes states;
   MemoryPeak peak;
-  std::int64_t reserved = 0;  // whatever it trains: no action's, and in no trace
+  std::int64_t reserved = 0;  // for any model: belongs to no action, and is in no trace
 
   std::int64_t total() const { return states.total() + peak.total + reserved; }
 };
 
-// Told of every start and end on its rank in the order of time, and at one
-// instant of the compute actions in the order of the rank's list. What it says
-// does not depend on how transfers are ordered within an instant: buffers and
+// Receives every start and end on its rank in the order of time, and at one
+// instant those of compute actions in the order of the rank's list. Its results
+// do not depend on the order of transfers within an instant: buffers and
 // gathered weights count with what is left of them at its end, activations, residue and
 // workspace with the most that the list comes to.
 class MemoryMeter {
@@ -158,7 +158,7 @@ class MemoryMeter {
     }
   }
 
-  // Instead of both, where nothing is exchanged, for each action of the list in
+  // Instead of both, if nothing is exchanged, for each action of the list in
   // turn: the same in a fraction of the time.
   void step(const Action& action, const StageFootprint& footprint, std::int64_t start_ns,
             std::int64_t end_ns) {
@@ -197,7 +197,7 @@ class MemoryMeter {
   }
 
  private:
-  // An action by itself, whatever it shares a cell with.
+  // A single action, regardless of its cell.
   static Action without_cell(Action action) {
     action.joined = false;
     return action;
@@ -214,10 +214,10 @@ class MemoryMeter {
   }
 
   void close_instant() {
-    // A recorded run may have lost an F, and so have fewer chunks than none.
+    // A recorded run may have lost an F, so the count can be negative.
     assert(now_.activations >= 0 && now_.residue >= 0 && now_.send_buffers >= 0 &&
            now_.receive_buffers >= 0 && now_.unsharded >= 0 && now_.workspace >= 0 &&
-           "memory below nothing");
+           "negative memory");
     WorkingBytes fullest = now_;
     fullest.activations = kept_.activations;
     fullest.residue = kept_.residue;
@@ -241,7 +241,7 @@ class MemoryMeter {
     kept_ = now_;
   }
 
-  // The same for step(), with `workspace` beside.
+  // The same for step(), with `workspace` on top.
   void fill(const Action& action, std::int64_t workspace, std::int64_t time_ns) {
     const std::int64_t kept = now_.activations + now_.residue;
     if (kept > peak_activation_bytes_) peak_activation_bytes_ = kept;
@@ -257,8 +257,8 @@ class MemoryMeter {
     if (is_first) filler_ = action;
   }
 
-  // Of the instant that is open: whether no compute action has changed anything
-  // at it, what it held when they took most, what filled it.
+  // For the open instant: whether no compute action has changed anything yet,
+  // the most held, and the action that caused it.
   bool is_fresh_ = true;
   std::int64_t time_ns_ = 0;
   WorkingBytes kept_;

@@ -1,5 +1,5 @@
-// What ranks hold over time, in little memory: what is held is kept once, however often
-// a rank comes back to it.
+// Memory of ranks over time, stored compactly: each distinct state is kept once, however often
+// a rank returns to it.
 //
 // Reads as a list of MemorySample, by value. Plain value; const use is thread-safe.
 #pragma once
@@ -37,9 +37,9 @@ class MemorySamples {
   Iterator begin() const;
   Iterator end() const;
 
-  // What is equal keeps its order.
+  // Stable.
   void sort_by_time();
-  // Leaves out the samples of other ranks than [0, ranks); returns how many they were.
+  // Drops the samples of ranks outside [0, ranks); returns how many.
   std::size_t drop_other_ranks(int ranks);
 
  private:
@@ -58,7 +58,7 @@ class MemorySamples {
 
   LargeVector<Entry> entries_;
   std::vector<Held> held_;
-  std::vector<std::uint32_t> places_;  // of what is held, by hash; open addressing
+  std::vector<std::uint32_t> places_;  // of states, by hash; open addressing
 };
 
 class MemorySamples::Iterator {

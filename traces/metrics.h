@@ -3,7 +3,7 @@
 // Spans are accounted for as they are produced, by an evaluation as it runs or
 // from a stored timeline, and never stored: a RankAccount is of constant size,
 // a MetricsAccumulator O(ranks + stages x microbatches). Not thread-safe; one
-// an iteration.
+// per iteration.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Bubble {
   std::array<std::int64_t, 4> by_kind() const { return {warmup_ns, steady_ns, drain_ns, p2p_ns}; }
 };
 
-// What a rank's closing work takes, by kind.
+// Times of a rank's gradient reduction, norm, optimizer step and save, by kind.
 class ClosingTimes {
  public:
   std::int64_t& of(Kind closing) { return ns_[at(closing)]; }
@@ -70,14 +70,14 @@ struct CriticalPath {
 
 struct Metrics {
   std::int64_t makespan_ns = 0;
-  // Where several iterations follow each other, all else is of the first: when each ended.
+  // With several iterations, all else describes the first: when each ended.
   std::vector<std::int64_t> iteration_ends_ns;
   int widest_rank = 0;  // the rank with the largest span, the lowest at a tie
   CriticalPath critical_path;
   std::vector<RankMetrics> ranks;
 
-  // What each further iteration takes: from the last end of the last but one to that of the
-  // last; of one alone the makespan. Where so many are one step, the mean of the last of them,
+  // The time of each further iteration: from the last end of the last but one to that of the
+  // last; for a single one, the makespan. If several are one step, the mean of the last ones,
   // rounded down.
   std::int64_t steady_iteration_ns(int passes = 1) const;
   double utilisation(int rank) const;  // busy / makespan
@@ -94,8 +94,8 @@ struct PathTimes {
   std::int64_t p2p_ns = 0;
 };
 
-// What one rank did so far: its times by cause, and its memory. Told of its
-// compute and closing work in order; used by whoever produces or reads spans.
+// What one rank did so far: its times by cause, and its memory. Fed with its
+// compute and closing actions in order, by producers or readers of spans.
 class RankAccount {
  public:
   // What happened between two instants on the rank, one cell at a time;
@@ -110,18 +110,17 @@ class RankAccount {
   struct Outcome {
     bool waited_for_input;   // its arrival ended an idle time
     std::int64_t fresh_ns;   // the part of the work's time that no earlier work covered
-    std::int64_t flight_ns;  // the part of that idle time in which it was on its way
+    std::int64_t flight_ns;  // the part of that idle time in which it was in flight
   };
 
   // Accounts for the time of a cell and the idle time before it.
   Outcome occupy(const Work& work);
-  // Then, for each compute action of the cell: what counts as steady or drain
-  // depends on it.
+  // Then, for each compute action of the cell: it decides what counts as steady or drain.
   void pass(Kind kind);
-  // Or, of closing work, with the outcome's time.
+  // Or, for closing actions, with the outcome's time.
   void close(Kind kind, std::int64_t fresh_ns) { times_.closing.of(kind) += fresh_ns; }
 
-  // The rank's numbers in an iteration of that length.
+  // The rank's metrics in an iteration of this length.
   RankMetrics finish(std::int64_t makespan_ns) const;
 
   std::int64_t last_end_ns() const { return times_.last_end_ns; }
@@ -139,8 +138,8 @@ class RankAccount {
 // The metrics of an iteration from its ranks' accounts.
 Metrics summarise(const std::vector<RankAccount>& ranks);
 
-// The metrics of the first of several iterations, and when each ended, from accounts that
-// go on. One owner, one thread.
+// The metrics of the first of several iterations, and when each ended, from continuing
+// accounts. One owner, one thread.
 class IterationEnds {
  public:
   IterationEnds(int ranks, int iterations)
@@ -148,14 +147,14 @@ class IterationEnds {
         done_(first_.size()),
         ends_ns_(static_cast<std::size_t>(iterations)) {}
 
-  // Its rank has done all of its next iteration, and nothing of the one behind that.
+  // Call when a rank has finished its next iteration, and not begun the one after.
   void add(int rank, const RankAccount& account) {
     const auto r = static_cast<std::size_t>(rank);
     if (done_[r] == 0) first_[r] = account;
     std::int64_t& end_ns = ends_ns_[done_[r]++];
     end_ns = std::max(end_ns, account.last_end_ns());
   }
-  // Once each rank has done all.
+  // Call once each rank has finished all.
   Metrics finish() const;
 
  private:
@@ -165,10 +164,10 @@ class IterationEnds {
 };
 
 // Accounts for spans whose transfers hold no stream and no buffers, each SEND
-// coming before what follows it on its rank, as the direct evaluation has them.
+// coming before what follows it on its rank, as in the direct evaluation.
 class MetricsAccumulator {
  public:
-  // `footprints`: one a virtual stage.
+  // `footprints`: one per virtual stage.
   MetricsAccumulator(int ranks, int microbatches, std::vector<StageFootprint> footprints);
 
   // In a sink's order.
@@ -188,13 +187,13 @@ class MetricsAccumulator {
     }
     add(rank, action, {start_ns, end_ns, input_sent_ns, input_arrival_ns});
   }
-  // The same of a rank that waits for a collective of its own, as for an input.
+  // The same for a rank that waits for its own collective, as for an input.
   void add_awaiting(const Span& span, const CollectiveWaits::Wait& wait) {
     add(ranks_[static_cast<std::size_t>(span.rank)], span.action,
         {span.start_ns, span.end_ns, wait.since_ns, wait.arrival_ns, true});
   }
 
-  // The path to what the rank does next is another's, which came last to what both did.
+  // The path to the rank's next action is another rank's, which arrived last at a common one.
   void follow(int rank, const PathTimes& path) {
     ranks_[static_cast<std::size_t>(rank)].path = path;
   }
@@ -233,14 +232,14 @@ class MetricsAccumulator {
   std::vector<std::pair<Action, Work>> joined_;
 };
 
-// Of one iteration's spans, sorted by start; their times count from `origin_ns`,
-// the first start of an action that is no transfer. Memory is not theirs to tell,
-// but for chunks. On the critical path a collective counts for as long as its rank
+// For one iteration's spans, sorted by start; their times count from `origin_ns`,
+// the first start of an action other than a transfer. They give no memory except
+// chunks. On the critical path a collective counts for as long as its rank
 // stood still for it.
 Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbatches,
                 std::int64_t origin_ns = 0);
 
-// The place of the median; of an even number, the lower of the two in the middle.
+// The index of the median; for an even number, the lower of the two in the middle.
 std::size_t median_of(const std::vector<std::int64_t>& values);
 
 inline RankAccount::Outcome RankAccount::occupy(const Work& work) {
@@ -298,7 +297,7 @@ inline void MetricsAccumulator::occupy(RankAccount& rank, const Action& waiting,
   }
 }
 
-// Accounts for the memory that an action takes or frees, and for the path to
+// Accounts for the memory that an action allocates or frees, and for the path to
 // its end.
 inline void MetricsAccumulator::record(RankAccount& rank, const Action& action, const Work& work) {
   const Kind kind = action.kind;

@@ -1,4 +1,4 @@
-// Metrics as results in JSON have them: keys that are kept.
+// Metrics as in JSON results: the keys are stable.
 #pragma once
 
 #include "traces/base/json.h"
@@ -8,7 +8,7 @@
 namespace pipesim {
 
 Json bubble_json(const Bubble& bubble);
-// What a rank holds at its fullest, by category.
+// A rank's peak memory, by category.
 Json memory_bytes_json(const RankMemory& memory);
 
 }  // namespace pipesim

@@ -12,7 +12,7 @@ void Warnings::add(std::string_view what, std::string_view place, std::int64_t c
   constexpr std::size_t most_kinds = 100;
   auto known = std::ranges::find(kinds_, what, &Kind::what);
   if (known == kinds_.end() && kinds_.size() >= most_kinds) {
-    what = "what is odd in other ways";
+    what = "other oddities";
     known = std::ranges::find(kinds_, what, &Kind::what);
   }
   if (known != kinds_.end()) {

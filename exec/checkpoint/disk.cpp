@@ -137,7 +137,7 @@ MappedFile::MappedFile(const std::string& path) {
     throw input_error(failure(path, "can't be read"));
   }
   if (!S_ISREG(facts.st_mode)) {
-    throw input_error(fmt::format("{}: is no regular file", printable(path)));
+    throw input_error(fmt::format("{}: is not a regular file", printable(path)));
   }
   if (facts.st_size == 0) return;
   const auto size = static_cast<std::size_t>(facts.st_size);

@@ -1,7 +1,7 @@
-// What checkpoints do to a file system, each call one step that a crash may stand behind.
+// File system operations of checkpoints; a crash may happen after each call.
 //
-// A file's bytes are safe once it is synced, a name once its folder is. Whatever fails is a work
-// error that says on what. Any thread may call a disk; a file has one owner.
+// A file's bytes are durable once it is synced, a name once its folder is. A failure is a work
+// error that names the file. Any thread may call a disk; a file has one owner.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class Disk {
   virtual void remove_folder(const std::string& path) = 0;  // an empty one
 };
 
-// The machine's. It belongs to nobody and is always there.
+// The machine's disk: a static object, always valid.
 Disk& machine_disk();
 
 // The names in a folder, in order; none where there is no such folder. What can't be read is an

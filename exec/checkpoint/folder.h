@@ -1,12 +1,12 @@
-// The folder that checkpoints are kept in, so that a crash at any instant leaves a whole one.
+// The folder of checkpoints, written so that a crash at any instant leaves a complete one.
 //
 //   DIR/iteration-00000020/   manifest.json, rank-0000.safetensors, rank-0001.safetensors, ...
 //   DIR/latest                the name of the newest, for scripts
-//   DIR/.incoming-00000030/   one that is being written
+//   DIR/.incoming-00000030/   one being written
 //
-// Files are written and synced under the hidden name, the manifest last. Then those that are one
-// too many go, the folder gets its name, and the mark is moved to it. A checkpoint is whole where
-// its manifest is and all files are as it says; one that lacks nothing but its name counts, too.
+// Files are written and synced under the hidden name, the manifest last. Then checkpoints beyond
+// the limit are removed, the folder gets its name, and `latest` points to it. A checkpoint is
+// complete if it has a manifest and all files match it; one that lacks only its name counts, too.
 // Rank 0 prepares and publishes; any rank writes its file, and any thread may call.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace pipesim::exec {
 
-// What a training saves, and where.
+// The contents and place of a training's checkpoints.
 struct SavePlan {
   std::string folder;
   int every = 10;  // iterations, counted from the start of training, and after the last
@@ -59,7 +59,7 @@ class CheckpointFolder {
   void prepare();
   // A name for the file of a rank.
   static std::string file_of(int rank);
-  // Where files of a checkpoint are written; makes it.
+  // The folder to write a checkpoint's files in; creates it.
   std::string open(std::int64_t iteration);
   // All its files are written and synced. Those of later iterations are of a past that this
   // training has left, and go, too.

@@ -1,4 +1,4 @@
-// By what a file of a checkpoint is known to be whole: XXH3's 128 bits, as 32 hexadecimal digits.
+// The hash that shows a checkpoint's file to be intact: XXH3's 128 bits, as 32 hexadecimal digits.
 //
 // It finds damage, not malice. One owner, one thread.
 #pragma once

@@ -1,7 +1,7 @@
-// What a checkpoint says of itself: how far the training was, and which files hold it.
+// A checkpoint's manifest: the progress of the training, and the files that hold it.
 //
-// Its last member is the hash of the text before, so that a manifest that is torn or altered is
-// none. What a training keeps beside its arrays is its own; here it is a JSON object. Plain
+// Its last member is the hash of the text before it, so a torn or altered manifest is
+// invalid. The training's own facts are an opaque JSON object here. Plain
 // values; any thread.
 #pragma once
 

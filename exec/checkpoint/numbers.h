@@ -1,8 +1,8 @@
-// Which numbers of a whole array somebody has: those of a shard, and of these, counted one behind
-// the other, a range.
+// A subset of an array's elements: those of a shard, and of these, counted
+// consecutively, a range.
 //
-// The whole is a parameter as one rank without replicas would have it, whose numbers are counted
-// row by row. So an array that one layout has cut is put together in any other. Plain values; any
+// The whole is a parameter as on one rank without replicas, counted
+// row by row. So an array cut by one layout can be assembled in any other. Plain values; any
 // thread.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Numbers {
   static Numbers of(const Parameter& parameter, const Range& range);
 
   std::int64_t size() const { return range.size(); }
-  // Whether its numbers stand side by side in the whole, and then where.
+  // Whether its numbers are contiguous in the whole, and then where.
   std::optional<Range> in_whole() const;
   // Where they stand in the whole, run by run, ascending.
   std::vector<Range> runs_in_whole() const;

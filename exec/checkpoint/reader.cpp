@@ -27,8 +27,8 @@ CheckpointReader::CheckpointReader(const std::string& path, const Manifest& mani
       const std::byte* at = mapped.bytes().data() + tensors.header_bytes + entry.begin;
       const bool is_aligned = reinterpret_cast<std::uintptr_t>(at) % alignof(float) == 0;
       if (!numbers || entry.type != "F32" || numbers->size() != entry.numbers() || !is_aligned) {
-        throw input_error(
-            fmt::format("{}: {} is no array of a checkpoint", printable(name), quote(entry.name)));
+        throw input_error(fmt::format("{}: {} is not an array of a checkpoint", printable(name),
+                                      quote(entry.name)));
       }
       arrays_[key].push_back({*numbers, reinterpret_cast<const float*>(at)});
     }

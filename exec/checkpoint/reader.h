@@ -1,6 +1,6 @@
-// The arrays of a checkpoint, put together for any layout from what each of its ranks has written.
+// The arrays of a checkpoint, assembled for any layout from the files of its ranks.
 //
-// It maps files that are known to be whole, so that a rank reads what it needs of them. Immutable;
+// It maps files known to be intact, so a rank reads only what it needs. Immutable;
 // any thread.
 #pragma once
 
@@ -28,7 +28,7 @@ class CheckpointReader {
   // How many numbers of an array there are.
   std::int64_t size(std::string_view key) const;
 
-  // Whether each of so many numbers of an array is there, and once.
+  // Whether each of an array's numbers is there exactly once.
   bool is_whole(std::string_view key, std::int64_t size) const;
 
   // Those numbers of an array, from `to` on, or added to what is there. An array that lacks some

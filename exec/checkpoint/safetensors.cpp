@@ -107,7 +107,7 @@ std::string tensor_header(const std::vector<TensorEntry>& entries,
 
 TensorFile read_tensor_header(std::span<const std::byte> file, const std::string& path) {
   const auto refuse = [&](const std::string& why) {
-    throw input_error(fmt::format("{}: is no file of safetensors: {}", printable(path), why));
+    throw input_error(fmt::format("{}: is not a file of safetensors: {}", printable(path), why));
   };
   const auto size = static_cast<std::int64_t>(file.size());
   if (size < length_bytes) refuse("it has no header");
@@ -123,7 +123,7 @@ TensorFile read_tensor_header(std::span<const std::byte> file, const std::string
   const JsonValue document = parse_json(text, path);
   const auto* members = document.get_if<JsonValue::Object>();
   if (members == nullptr) {
-    refuse("its header is no JSON object");
+    refuse("its header is not a JSON object");
     return found;
   }
   for (const auto& [name, value] : *members) {

@@ -2,8 +2,8 @@
 // endian, with the size of a JSON header that says each tensor's type, shape and place; then the
 // numbers.
 //
-// Reading believes nothing: places are within the file, behind each other, and as large as type and
-// shape say. Plain values and pure functions; any thread.
+// Reading trusts nothing: tensors must be within the file, consecutive, and of the size that type
+// and shape give. Plain values and pure functions; any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
-// Saves a training as it goes on: each rank its file, rank 0 the checkpoint that they make.
+// Saves a running training: each rank writes its file, rank 0 publishes the checkpoint.
 //
-// At once, or beside the iterations that follow: then a copy is taken, and a thread of the rank's
-// own writes it. Once it has, the rank tells rank 0, which publishes when all have told. All ranks
-// call the same functions in the same order; those that are not rank 0 never wait for another.
-// Whatever fails is thrown by the next call. One rank, one thread; transport, device and disk
-// outlive it.
+// Synchronously, or during the following iterations: then a copy is taken, and a separate thread
+// of the rank writes it and tells rank 0, which publishes once all have. All ranks
+// call the same functions in the same order; ranks other than 0 never wait for another.
+// The next call throws any failure. One rank, one thread; transport, device and disk
+// must outlive it.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ namespace pipesim::exec {
 class Saver {
  public:
   Saver(Disk& disk, Device& device, Transport& transport, const SavePlan& plan);
-  // What still is written ends first.
+  // Waits for pending writes first.
   ~Saver();
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
@@ -52,7 +52,7 @@ class Saver {
   std::vector<Written> take_written() { return std::exchange(written_, {}); }
 
  private:
-  // What a rank tells rank 0 of its file.
+  // A rank's report to rank 0 about its file.
   struct Report {
     std::int64_t bytes;
     std::array<char, hash_digits> hash;

@@ -1,4 +1,4 @@
-// What a rank puts into a checkpoint: named arrays of float32, or parts of them.
+// A rank's part of a checkpoint: named arrays of float32, or parts of them.
 //
 // A tensor of the file is called by its array's key, and where it is not the whole array by the
 // numbers that it has, too (numbers.h): "layers.2.qkv.matrix.weight[0:4096]". One owner; a

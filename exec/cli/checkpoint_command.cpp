@@ -114,8 +114,8 @@ void read_import(const CheckpointCommandFlags& flags) {
 void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
                     const std::optional<Launch>& launch) {
   CommandLine& all =
-      program.add_command("checkpoint", "Shows checkpoints; moves weights out and in.");
-  all.set_footer("DIR is what --checkpoint names. Each of them has a --help of its own.");
+      program.add_command("checkpoint", "Shows checkpoints; exports and imports weights.");
+  all.set_footer("DIR is the folder given as --checkpoint. Each subcommand has its own --help.");
   const auto add = [&](const std::string& name, const std::string& about,
                        void (*work)(const CheckpointCommandFlags&)) -> CommandLine& {
     CommandLine& command = all.add_command(name, about);
@@ -131,50 +131,53 @@ void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
     return command;
   };
   const auto folder = [&] {
-    return FlagHelp("folder", &flags.folder, "DIR", "where checkpoints are").required();
+    return FlagHelp("folder", &flags.folder, "DIR", "folder of checkpoints").required();
   };
-  const FlagHelp iteration("--iteration", &flags.iteration, "N", "of that; default the newest");
+  const FlagHelp iteration("--iteration", &flags.iteration, "N",
+                           "iteration of the checkpoint; default the newest");
 
-  CommandLine& shown = add("show", "Lists checkpoints, and what one holds, layer by layer.", show);
+  CommandLine& shown = add("show", "Lists checkpoints, or one's contents by layer.", show);
   shown.add_flags("", {folder(), iteration, {"--json", &flags.json, "prints one JSON object"}});
   shown.set_footer(
-      "The newest stands first. `latest` is marked for scripts in DIR/latest. Files are\n"
-      "not read: that does `pipeexec checkpoint verify`.\n"
+      "The newest comes first. DIR/latest names it for scripts. Files are\n"
+      "not read: `pipeexec checkpoint verify` does that.\n"
       "\n"
       "Example:\n"
       "  pipeexec checkpoint show ck --iteration 20");
 
-  CommandLine& verified = add("verify", "Reads all of them: whether each is whole.", verify);
+  CommandLine& verified =
+      add("verify", "Reads all checkpoints and checks each is complete.", verify);
   verified.add_flags("", {folder()});
   verified.set_footer(
-      "A checkpoint is whole where each file has the bytes that its manifest says, and\n"
+      "A checkpoint is complete if each file matches its manifest, and the\n"
       "weights and both moments of every parameter of its model are there. Exit status\n"
-      "0 where all are whole, 1 where one is not, 2 where there is none.");
+      "0 if all are complete, 1 if one is not, 2 if there is none.");
 
   CommandLine& exported =
-      add("export", "Writes weights as safetensors, by Hugging Face's names.", write_export);
+      add("export", "Writes weights as Hugging Face safetensors.", write_export);
   exported.add_flags(
       "", {folder(),
-           FlagHelp("file", &flags.weights, "FILE.safetensors", "what is written").required(),
+           FlagHelp("file", &flags.weights, "FILE.safetensors", "file to write").required(),
            iteration,
-           {"--config", &flags.config, "FILE.json", "what transformers reads beside weights"}});
+           {"--config", &flags.config, "FILE.json", "config.json for transformers"}});
   exported.set_footer(
       "A gpt becomes transformers' GPT-2, a llama its Llama, or with qkv_bias its\n"
-      "Qwen2; in float32. Of several checkpoints the newest whole one is taken.\n"
+      "Qwen2; in float32. Takes the newest complete checkpoint.\n"
       "\n"
       "Example, into a folder for from_pretrained():\n"
       "  pipeexec checkpoint export ck out/model.safetensors --config out/config.json");
 
   CommandLine& imported =
-      add("import", "Makes a checkpoint of weights by Hugging Face's names.", read_import);
+      add("import", "Makes a checkpoint from Hugging Face safetensors.", read_import);
   imported.add_flags(
-      "",
-      {FlagHelp("file", &flags.weights, "FILE.safetensors", "in F32, F16 or BF16").required(),
-       FlagHelp("--model", &flags.model, "NAME|FILE.json", "whose weights these are").required(),
-       FlagHelp("--checkpoint", &flags.saved, "DIR", "an empty or new folder").required()});
+      "", {FlagHelp("file", &flags.weights, "FILE.safetensors", "weights in F32, F16 or BF16")
+               .required(),
+           FlagHelp("--model", &flags.model, "NAME|FILE.json", "model the weights belong to")
+               .required(),
+           FlagHelp("--checkpoint", &flags.saved, "DIR", "an empty or new folder").required()});
   imported.set_footer(
-      "It is of iteration 0, with moments of 0: any training of the model starts from\n"
-      "it, with any seed, text and layout.\n"
+      "The checkpoint is at iteration 0, with zero moments: any training of the model\n"
+      "can start from it, with any seed, text and layout.\n"
       "\n"
       "Example:\n"
       "  pipeexec checkpoint import gpt2.safetensors --model gpt2-small --checkpoint ck\n"

@@ -1,4 +1,4 @@
-// pipeexec checkpoint: what folders of checkpoints hold, and weights out of and into them.
+// pipeexec checkpoint: shows folders of checkpoints, exports and imports weights.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace pipesim::exec {
 
-// What the flags of its commands are put into.
+// The values of its commands' flags.
 struct CheckpointCommandFlags {
   Flag folder;     // what show, verify and export look at
   Flag iteration;  // of show and export

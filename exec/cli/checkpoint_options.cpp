@@ -10,11 +10,12 @@ namespace pipesim::exec {
 void add_checkpoint_flags(CommandLine& program, CheckpointFlags& flags) {
   program.add_flags(
       "Checkpoints",
-      {{"--checkpoint", &flags.folder, "DIR", "where the training is saved"},
-       {"--checkpoint-every", &flags.every, "N", "iterations, and after the last; default 10"},
-       {"--keep", &flags.keep, "K", "of them, the newest; default 2"},
-       {"--async-checkpoint", &flags.beside, "writes a copy beside the next iterations"},
-       {"--resume", &flags.resume, "DIR", "goes on from the newest whole one; may be the same"}});
+      {{"--checkpoint", &flags.folder, "DIR", "folder to save the training in"},
+       {"--checkpoint-every", &flags.every, "N",
+        "iterations between saves; default 10; last always"},
+       {"--keep", &flags.keep, "K", "keeps the newest K; default 2"},
+       {"--async-checkpoint", &flags.beside, "writes a copy during the next iterations"},
+       {"--resume", &flags.resume, "DIR", "resumes from the newest complete one in DIR"}});
 }
 
 std::string read_resume(const CheckpointFlags& flags) {

@@ -1,4 +1,4 @@
-// Flags of checkpoints: where a training is saved, and from where it goes on.
+// Checkpoint flags: where a training is saved, and what it resumes from.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct CheckpointFlags {
 };
 
 void add_checkpoint_flags(CommandLine& program, CheckpointFlags& flags);
-// An input error where one stands without what it is of. Nothing where nothing is saved.
+// An input error if one lacks the flag it depends on. Nothing if nothing is saved.
 std::optional<SavePlan> read_saves(const CheckpointFlags& flags);
 // The folder to resume from, empty where there is none.
 std::string read_resume(const CheckpointFlags& flags);

@@ -1,4 +1,4 @@
-// What `pipeexec checkpoint show` prints. Pure functions; any thread.
+// The output of `pipeexec checkpoint show`. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace pipesim::exec {
 
-// Of one checkpoint: its numbers, or why they can't be read.
+// One checkpoint: its numbers, or why they can't be read.
 struct ShownNumbers {
   std::vector<LayerNumbers> layers;
   std::string fault;

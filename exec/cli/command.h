@@ -1,4 +1,4 @@
-// What pipeexec does once its flags are read.
+// Runs pipeexec, given its flags.
 #pragma once
 
 #include <optional>

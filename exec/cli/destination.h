@@ -1,4 +1,4 @@
-// Where what rank 0 prints ends up.
+// The destination of rank 0's output.
 #pragma once
 
 namespace pipesim::exec {

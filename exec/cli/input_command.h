@@ -1,4 +1,4 @@
-// What pipeexec does with an input pipeline, once its flags are read.
+// Runs pipeexec with an input pipeline, given its flags.
 #pragma once
 
 #include <mutex>

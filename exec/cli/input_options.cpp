@@ -22,15 +22,15 @@ constexpr int most_threaded_ranks = 1024;
 
 // Without --input-pipeline itself and --ranks, which others have, too.
 std::vector<FlagHelp> own_input_flags(InputFlags& flags) {
-  return {{"--batches", &flags.batches, "N", "of each rank; default 16, of --data all"},
-          {"--batch-size", &flags.batch_size, "N", "samples of a rank's batch; default 256"},
-          {"--input-stages", &flags.stages, "LIST", "of staged; default copy,dist"},
+  return {{"--batches", &flags.batches, "N", "batches per rank; default 16, all of --data"},
+          {"--batch-size", &flags.batch_size, "N", "samples per batch of a rank; default 256"},
+          {"--input-stages", &flags.stages, "LIST", "stages of staged; default copy,dist"},
           {"--sharding", &flags.sharding, "FILE|default",
-           "who has which table; default whole tables by size"},
+           "placement of tables; default whole tables by size"},
           {"--table-optimizer", &flags.table_optimizer, "NAME",
            "sgd or adagrad (row-wise); default sgd"},
-          {"--epochs", &flags.epochs, "N", "times over the same batches; default 1"},
-          {"--evaluate", &flags.evaluate, "N", "batches after these, tried after each epoch"}};
+          {"--epochs", &flags.epochs, "N", "passes over the same batches; default 1"},
+          {"--evaluate", &flags.evaluate, "N", "further batches, evaluated after each epoch"}};
 }
 
 void refuse_given(const std::vector<std::pair<const Flag*, std::string_view>>& flags,
@@ -47,13 +47,13 @@ InputProgram program_of(const Flags& flags, int ranks, int batches) {
   request.batches = batches;
   if (flags.accumulate) {
     if (names_input_program_file(request.name)) {
-      throw input_error("--accumulate: the program's file says so itself");
+      throw input_error("--accumulate: the program's file sets it");
     }
     request.accumulate = parse_count(*flags.accumulate, "--accumulate");
   }
   if (flags.input.stages) {
     if (request.name != "staged") {
-      throw input_error("--input-stages: only --input-pipeline staged has stages of one's own");
+      throw input_error("--input-stages: only --input-pipeline staged takes stages");
     }
     request.stages = parse_input_stages(*flags.input.stages, "--input-stages");
   }
@@ -195,8 +195,8 @@ void check_input_flags(const CommandLine& program, const Flags& flags) {
                                                  "--keep",           "--async-checkpoint",
                                                  "--resume"});
   if (!other.empty()) {
-    throw input_error(
-        fmt::format("{}: an input pipeline has no use for it; omit it or --input-pipeline", other));
+    throw input_error(fmt::format(
+        "{}: it does not apply to an input pipeline; omit it or --input-pipeline", other));
   }
 }
 

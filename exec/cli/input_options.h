@@ -1,4 +1,4 @@
-// From flags to what an input pipeline trains, or how long it takes.
+// From flags to the workload of an input pipeline, trained or emulated.
 #pragma once
 
 #include <string>

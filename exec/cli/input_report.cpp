@@ -16,7 +16,7 @@ std::string run_lines(const InputJob& job, const InputResult& result) {
   std::string text;
   if (job.training) {
     const RecommendationTraining& training = *job.training;
-    text += fmt::format("model   {}: {}, batches of {} a rank, from {}\n",
+    text += fmt::format("model   {}: {}, batches of {} per rank, from {}\n",
                         printable(training.model.name),
                         plural(std::ssize(training.model.tables), "table"),
                         plural(training.batch_size, "sample"), printable(job.source->name()));
@@ -27,10 +27,10 @@ std::string run_lines(const InputJob& job, const InputResult& result) {
   }
   text += fmt::format("run     {}; transport {}\n", run.device, run.transport);
   if (run.program.batches < job.program.batches) {
-    text += fmt::format("        shown are the last {} of {} batches\n", run.program.batches,
+    text += fmt::format("        the last {} of {} batches are shown\n", run.program.batches,
                         job.program.batches * job.epochs);
   } else if (job.epochs > 1)
-    text += fmt::format("        shown is the last of {} epochs\n", job.epochs);
+    text += fmt::format("        the last of {} epochs is shown\n", job.epochs);
   if (run.program.accumulate > 1) {
     text += fmt::format("        the dense part steps after {}\n",
                         plural(run.program.accumulate, "batch", "batches"));
@@ -41,8 +41,8 @@ std::string run_lines(const InputJob& job, const InputResult& result) {
   }
   if (result.difference) {
     text += result.difference->empty()
-                ? "verify  losses, tables and dense part equal those of one rank, bit by bit\n"
-                : fmt::format("verify  not those of one rank: {}\n", *result.difference);
+                ? "verify  losses, tables and dense part equal one rank's bit for bit\n"
+                : fmt::format("verify  differs from one rank: {}\n", *result.difference);
   }
   if (job.training && ranks > result.processors) {
     text += fmt::format(

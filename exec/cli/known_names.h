@@ -1,4 +1,4 @@
-// What pipeexec's flags may be given by name, for completions.
+// The names that pipeexec's flags accept, for completions.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// The layout of a task, as pictures show it.
+// The layout of a task, for pictures.
 #pragma once
 
 #include "exec/cli/options.h"

@@ -49,7 +49,7 @@ Attention attention_of(const Flag& flag, const std::string& device, const Model&
   const Attention attention = parse_attention(*flag);
   if (attention == Attention::unfused && on_gpu) {
     throw input_error(fmt::format(
-        "--attention unfused: device {} never keeps scores; leave it out, or give fused", device));
+        "--attention unfused: device {} never keeps scores; omit it, or give fused", device));
   }
   return attention;
 }
@@ -171,7 +171,7 @@ Schedule program_of(const Schedule& schedule) {
   if (!schedule.dependencies.empty()) {
     const auto& [action, awaited] = schedule.dependencies.front();
     throw input_error(
-        fmt::format("{}: pipeexec cannot make {} wait for {}; take out the lines with `after`",
+        fmt::format("{}: pipeexec cannot make {} wait for {}; remove the lines with `after`",
                     schedule.name, to_text(action), to_text(awaited)));
   }
   if (!schedule.has_transfers()) return lower(schedule);
@@ -231,11 +231,11 @@ void set_model(const Flags& flags, TrainingJob& training, std::vector<std::strin
   set_faults(flags, training);
   if (flags.faults && device != "cpu") {
     throw input_error(fmt::format(
-        "--faults: they are of --device emulated and cpu; device {} computes by itself", device));
+        "--faults: only --device emulated and cpu take them; device {} does not", device));
   }
   if (const std::string shorter = training.faults.shortening(); !shorter.empty()) {
     throw input_error(fmt::format(
-        "--faults {}: a training can't be made shorter; give a factor from x1 on", quote(shorter)));
+        "--faults {}: a training can't be sped up; give a factor from x1 on", quote(shorter)));
   }
   if (flags.data) training.text = Text::read(*flags.data);
   training.text.check(training.sequence_length, training.model.vocabulary_size);
@@ -261,7 +261,7 @@ Training split_of(const Flags& flags, std::vector<std::string>* notes = nullptr)
 void set_exchanges(const Flags& flags, TrainingJob& training) {
   if (training.pace == EmulationPace::anchored) {
     throw input_error(
-        "--pace anchored: what replicas exchange takes its time, which costs don't have; leave it "
+        "--pace anchored: exchanges between replicas take time that costs do not give; omit it "
         "out, or --data-parallel");
   }
   Costs& costs = *training.costs;
@@ -341,7 +341,7 @@ void set_costs(const Flags& flags, Task& task) {
     if (!stage.unshard.exists() && !stage.reduce.exists()) continue;
     throw input_error(fmt::format(
         "{}: what an emulated device exchanges with replicas follows from `parameters` and "
-        "`replicas`; leave out unshard and reduce",
+        "`replicas`; omit unshard and reduce",
         *flags.costs));
   }
   if (training.data_parallel > 1) set_exchanges(flags, training);
@@ -368,67 +368,67 @@ void add_all_flags(CommandLine& program, Flags& flags) {
                                {"--sequence-parallel", &flags.sequence_parallel,
                                 "shards norms and dropout by tokens over T ranks"},
                                {"--tensor-overlap", &flags.tensor_overlap, "on|off",
-                                "sums beside weight gradients; default on"}});
-  program.add_flags(
-      "Replicas",
-      {{"--data-parallel", &flags.replicas.data_parallel, "D", "of the pipeline; default 1"},
-       {"--global-batch", &flags.global_batch, "N",
-        "sequences an iteration, instead of --microbatches"},
-       {"--zero", &flags.replicas.zero, "0|1|2|3", "they split optimizer, gradients, weights"},
-       {"--shard-over", &flags.replicas.shard_over, "N", "over so many only; default all"},
-       {"--gather", &flags.replicas.gather, "window|pass|once",
-        "how long gathered weights stay; see below"},
-       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
-        "reduces gradients as buckets fill; default off"},
-       {"--reduce", &flags.reduce, "ordered|library",
-        "who adds gradients up: we, or MPI or NCCL"}});
+                                "sums overlap weight gradients; default on"}});
+  program.add_flags("Replicas", {{"--data-parallel", &flags.replicas.data_parallel, "D",
+                                  "replicas of the pipeline; default 1"},
+                                 {"--global-batch", &flags.global_batch, "N",
+                                  "sequences per iteration, instead of --microbatches"},
+                                 {"--zero", &flags.replicas.zero, "0|1|2|3",
+                                  "shards optimizer, gradients, weights"},
+                                 {"--shard-over", &flags.replicas.shard_over, "N",
+                                  "shards within groups of N replicas; default all"},
+                                 {"--gather", &flags.replicas.gather, "window|pass|once",
+                                  "how long gathered weights stay; see below"},
+                                 {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
+                                  "reduces gradients as buckets fill; default off"},
+                                 {"--reduce", &flags.reduce, "ordered|library",
+                                  "gradient sums by pipeexec, or by MPI or NCCL"}});
   program.add_flags(
       "Training",
       {{"--model", &flags.model, "NAME|FILE.json",
         "a gpt, llama or mlp, or a file; default gpt-mini"},
-       {"--layout", &flags.layout, "3,2,2,3", "layers a virtual stage; default: evenly"},
-       {"--data", &flags.data, "FILE", "any text, by bytes; default: a built-in primer"},
-       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences a microbatch; default 4"},
-       {"--sequence-length", &flags.sequence_length, "S", "tokens a sequence; default 64"},
+       {"--layout", &flags.layout, "3,2,2,3", "layers per virtual stage; default: evenly"},
+       {"--data", &flags.data, "FILE", "any text, as bytes; default: a built-in primer"},
+       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences per microbatch; default 4"},
+       {"--sequence-length", &flags.sequence_length, "S", "tokens per sequence; default 64"},
        {"--iterations", &flags.iterations, "N", "measured iterations; default 10"},
-       {"--warmup", &flags.warmup, "N", "iterations before, not measured; default 2"},
-       {"--accumulate", &flags.accumulate, "K", "steps in every K-th iteration; default 1"},
-       {"--seed", &flags.seed, "N", "of weights, samples and dropout; default 1"},
-       {"--learning-rate", &flags.learning_rate, "X", "of AdamW; default 0.001"},
+       {"--warmup", &flags.warmup, "N", "unmeasured iterations first; default 2"},
+       {"--accumulate", &flags.accumulate, "K", "optimizer step every K iterations; default 1"},
+       {"--seed", &flags.seed, "N", "seed of weights, samples, dropout; default 1"},
+       {"--learning-rate", &flags.learning_rate, "X", "AdamW's learning rate; default 0.001"},
        {"--recompute", &flags.recompute, "none|full|LIST",
-        "of attention, norms, activation; see below"},
-       {"--attention", &flags.attention, "unfused|fused",
-        "keeps scores, or not; default: GPUs never do"},
+        "attention, norms, activation; see below"},
+       {"--attention", &flags.attention, "unfused|fused", "keeps scores or not; GPUs never do"},
        {"--precision", &flags.precision, "fp32|bf16",
-        "of activations and what multiplies; default fp32"}});
+        "of activations and GEMM inputs; default fp32"}});
   add_checkpoint_flags(program, flags.checkpoints);
   add_input_flags(program, flags.input);
   program.add_flags(
       "Machine",
-      {{"--device", &flags.device, "NAME", "what computes; default cpu"},
-       {"--costs", &flags.costs, "FILE.json", "times of an emulated device; default as pipesim's"},
-       {"--pace", &flags.pace, "wall|anchored", "what emulated actions keep to; default wall"},
-       {"--faults", &flags.faults, "WHAT,...", "put wrong on purpose; see below"},
+      {{"--device", &flags.device, "NAME", "device to compute on; default cpu"},
+       {"--costs", &flags.costs, "FILE.json", "an emulated device's times; default as pipesim's"},
+       {"--pace", &flags.pace, "wall|anchored", "clock of emulated actions; default wall"},
+       {"--faults", &flags.faults, "WHAT,...", "deliberate disturbances; see below"},
        {"--transport", &flags.transport, "NAME", "mpi, tcp, local, nccl or rccl; see below"},
        {"--eager-limit", &flags.eager_limit, "BYTES",
-        "from here on sends wait for receivers; 0: all"},
-       {"--timeout", &flags.timeout, "T", "longest wait of a rank; 0s: for ever; default 300s"},
+        "larger sends wait for their receiver; 0: all do"},
+       {"--timeout", &flags.timeout, "T", "longest wait of a rank; 0s: forever; default 300s"},
        {"--list-devices", &flags.list_devices, "lists devices and transports"}});
   program.add_flags(
       "Ranks",
-      {{"--rank", &flags.rank, "R", "of this process, from 0, if started by hand"},
-       {"--ranks", &flags.ranks, "P", "how many were; or threads of an input pipeline"},
+      {{"--rank", &flags.rank, "R", "this process's rank, from 0, if started by hand"},
+       {"--ranks", &flags.ranks, "P", "number of ranks; or an input pipeline's threads"},
        {"--master", &flags.master, "HOST:PORT", "where rank 0 of --transport tcp listens"},
        {"--list-ranks", &flags.list_ranks, "lists ranks, hosts and devices; trains nothing"}});
-  program.add_flags(
-      "Output",
-      {{"--trace", &flags.trace, "FILE.json[.gz]", "writes what was measured as a Chrome trace"},
-       FlagHelp("--layout-picture", &flags.layout_picture, "[FILE.svg]",
-                "draws the layout, then trains; printed or as SVG")
-           .or_alone(LayoutOutput::printed),
-       {"--verify", &flags.verify, "compares losses and gradients with one rank's"},
-       {"--json", &flags.json, "prints the result as one JSON object"},
-       {"--quiet", &flags.quiet, "prints no report"}});
+  program.add_flags("Output",
+                    {{"--trace", &flags.trace, "FILE.json[.gz]",
+                      "writes the measured timeline as a Chrome trace"},
+                     FlagHelp("--layout-picture", &flags.layout_picture, "[FILE.svg]",
+                              "draws the layout, then trains; printed or as SVG")
+                         .or_alone(LayoutOutput::printed),
+                     {"--verify", &flags.verify, "compares losses and gradients with one rank's"},
+                     {"--json", &flags.json, "prints the result as one JSON object"},
+                     {"--quiet", &flags.quiet, "prints no report"}});
 }
 
 void check_files(const Flags& flags) {
@@ -481,7 +481,7 @@ Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch) {
     check_linked(name, flags.device.value_or("cpu"));
     if (flags.eager_limit) {
       throw input_error(fmt::format(
-          "--eager-limit: sends over {} wait for their receivers anyway; leave it out", name));
+          "--eager-limit: sends over {} wait for their receivers anyway; omit it", name));
     }
   }
   ranks.tcp = find_place(flags, launch, name);
@@ -544,13 +544,13 @@ void check_copies(const Schedule& schedule, const TrainingJob& training) {
   const auto listed = std::ranges::find_if(schedule.actions.all(), is_of_replicas, &Action::kind);
   if (listed != schedule.actions.all().end()) {
     throw input_error(
-        fmt::format("{}: {}: copies of stages add their gradients up behind all else; leave it out",
+        fmt::format("{}: {}: copies of stages sum their gradients after all else; omit it",
                     schedule.name, to_text(*listed)));
   }
   if (training.data_parallel > 1) {
     throw input_error(
         fmt::format("--data-parallel {}: {} trains two copies, which are replicas of each other; "
-                    "more of them are only predicted; leave it out",
+                    "more of them are only predicted; omit it",
                     training.data_parallel, schedule.name));
   }
 }

@@ -1,4 +1,4 @@
-// From flags to what is to be trained, and where.
+// From flags to the training and its machine.
 #pragma once
 
 #include <cstdint>
@@ -59,15 +59,15 @@ std::string transport_of(const Flags& flags, const std::optional<Launch>& launch
 // those that are.
 Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch);
 
-// Of so many ranks; an input error where replicas don't divide them.
+// For this many ranks; an input error if replicas don't divide them.
 Mesh mesh_of(const Flags& flags, int ranks);
 
-// What is to be trained on so many ranks. Whatever is wrong with it is an
+// The training on this many ranks. Anything wrong with it is an
 // input error, found before anything of its size is built.
 struct Task {
   TrainingJob training;
   std::string title;  // of the schedule, as in a sentence
-  // Of each virtual stage of an emulated device, where its costs are by layer.
+  // For each virtual stage of an emulated device, if its costs are by layer.
   std::vector<int> emulated_layers = {};
   std::vector<std::string> notes = {};  // of flags and the model's file, for rank 0 to tell
 };

@@ -18,8 +18,8 @@ int parse_rank(std::string_view text, int ranks) {
   int rank = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), rank);
   if (status != std::errc() || end != text.data() + text.size() || rank < 0 || rank >= ranks) {
-    throw input_error(fmt::format("--rank: {} is no whole number from 0 below --ranks, which is {}",
-                                  quote(text), ranks));
+    throw input_error(fmt::format(
+        "--rank: {} is not a whole number from 0 below --ranks, which is {}", quote(text), ranks));
   }
   return rank;
 }

@@ -1,4 +1,4 @@
-// Who is what: ranks, their hosts, their coordinates in the mesh of the run, their devices.
+// The list of ranks: their hosts, coordinates in the run's mesh, and devices.
 //
 // Plain values, and functions of them.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace pipesim::exec {
 
-// What a rank tells of itself.
+// One rank's entry.
 struct RankFacts {
   std::string host;
   int local_rank = 0;

@@ -84,7 +84,7 @@ std::string model_lines(const TrainingJob& training) {
   std::string out = fmt::format("model   {}: {}, hidden size {}, {} parameters\n",
                                 printable(model.name), plural(model.blocks, "block"),
                                 model.hidden_size, count_of_parameters(model.parameters()));
-  out += fmt::format("        layers a virtual stage: {}{}\n", fmt::join(training.layout, ","),
+  out += fmt::format("        layers per virtual stage: {}{}\n", fmt::join(training.layout, ","),
                      recomputed_words(training.recompute));
   if (training.attention == Attention::fused && model.architecture != Architecture::mlp) {
     out += "        attention is fused: it keeps no scores\n";
@@ -112,10 +112,10 @@ std::string tensor_lines(const TrainingJob& training, const RunResult& result) {
   }
   const auto count = std::ssize(result.ranks);
   return fmt::format(
-      "tensor  {} ranks have a shard of each layer{}; shown is the first\n"
-      "        {} a rank of exchanges within its actions, {} of it beside compute\n",
+      "tensor  {} ranks have a shard of each layer{}; the first is shown\n"
+      "        {} of exchanges per rank within its actions, {} of it during compute\n",
       training.tensor_parallel,
-      training.sequence_parallel ? ", and tokens of their own between them" : "",
+      training.sequence_parallel ? ", and their own tokens between layers" : "",
       format_time(total_ns / count), format_time((total_ns - exposed_ns) / count));
 }
 
@@ -127,9 +127,8 @@ std::string replica_lines(const TrainingJob& training, const RunResult& result) 
     if (is_shown(result.ranks[r])) shown.push_back(r);
   }
   constexpr std::array<std::string_view, 4> split{
-      "they split nothing", "they split the optimizer's states",
-      "they split gradients and the optimizer's states",
-      "they split weights, gradients and the optimizer's states"};
+      "nothing sharded", "optimizer states sharded", "gradients and optimizer states sharded",
+      "weights, gradients and optimizer states sharded"};
   std::string out = fmt::format("replica 1 of {}: ranks {} of {}; {}", training.data_parallel,
                                 fmt::join(shown, ", "), result.ranks.size(),
                                 split[static_cast<std::size_t>(training.zero)]);
@@ -143,14 +142,14 @@ std::string replica_lines(const TrainingJob& training, const RunResult& result) 
     hidden_ns += result.ranks[r].collectives.hidden_ns;
   }
   const auto count = static_cast<std::int64_t>(shown.size());
-  return out + fmt::format("\n        {} a rank of exchanges, {} of it beside compute\n",
+  return out + fmt::format("\n        {} of exchanges per rank, {} of it during compute\n",
                            format_time(total_ns / count), format_time(hidden_ns / count));
 }
 
 std::string loss_line(const RunResult& result) {
   const double first =
       result.warmup_losses.empty() ? result.losses.front() : result.warmup_losses.front();
-  return fmt::format("loss    {:.4f} at first, {:.4f} at last, nats a token\n", first,
+  return fmt::format("loss    {:.4f} at first, {:.4f} at last, nats per token\n", first,
                      result.losses.back());
 }
 
@@ -165,10 +164,10 @@ std::string run_lines(const TrainingJob& training, const RunResult& result) {
                      plural(std::ssize(times), "iteration"), format_time(*fastest),
                      format_time(*slowest), training.warmup_left());
   if (result.resumed_at) {
-    out += fmt::format("        on from a checkpoint of iteration {}\n", *result.resumed_at);
+    out += fmt::format("        resumed from the checkpoint of iteration {}\n", *result.resumed_at);
   }
   if (training.accumulate > 1) {
-    out += fmt::format("        a step every {}; shown is one that ends with a step\n",
+    out += fmt::format("        a step every {}; one that ends with a step is shown\n",
                        plural(training.accumulate, "iteration"));
   }
   if (training.costs) return out;
@@ -179,16 +178,16 @@ std::string verification_lines(const TrainingJob& training, const RunResult& res
   if (!result.verification) return {};
   const Verification& verification = *result.verification;
   if (verification.bitwise) {
-    return "verify  losses, gradients and weights equal those of one rank, bit by bit\n";
+    return "verify  losses, gradients and weights equal one rank's bit for bit\n";
   }
   if (verification.is_right(training.library_sums)) {
     return fmt::format(
         "verify  losses and norms within {:.2g} of one rank's, relative, by a library's sums; "
-        "gradients and weights within {:.2g} a token\n",
+        "gradients and weights within {:.2g} per token\n",
         verification.outcome_error, verification.max_abs_error);
   }
   return fmt::format(
-      "verify  not bit by bit those of one rank: largest error {:.3g}, relative {:.3g}, in {}\n",
+      "verify  differs from one rank: largest error {:.3g}, relative {:.3g}, in {}\n",
       verification.max_abs_error, verification.max_rel_error, verification.worst);
 }
 
@@ -209,7 +208,7 @@ std::string report(const Task& task, const RunResult& result, const Terminal& te
   const auto ranks = std::ssize(result.ranks);
   if (!task.training.costs && ranks > processors) {
     sentences += fmt::format(
-        "\n{} share {}: they take turns, so times are longer, and bubbles other, than those of "
+        "\n{} share {}: they take turns, so times and bubbles differ from those of "
         "as many devices.\n",
         plural(ranks, "rank"), plural(processors, "processor"));
   }

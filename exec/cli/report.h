@@ -1,4 +1,4 @@
-// What a person reads after a run, and the same as JSON.
+// The report after a run, and the same as JSON.
 #pragma once
 
 #include <string>

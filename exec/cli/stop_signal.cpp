@@ -51,7 +51,7 @@ void warn_of_damage(const std::string& damage) {
 int tell_stop(std::int64_t at, std::string_view what, const std::string& folder) {
   const int signal = StopSignal::received().value_or(SIGTERM);
   complain(fmt::format(
-      "pipeexec: stopped by signal {} after {} {}, which is saved; --resume {} goes on\n", signal,
+      "pipeexec: stopped by signal {} after {} {}, which is saved; --resume {} continues\n", signal,
       what, at, printable(folder)));
   return signal;
 }

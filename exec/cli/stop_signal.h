@@ -1,8 +1,8 @@
-// A scheduler's word that this run is about to end: SIGTERM, or SIGUSR1, which mpirun passes on
-// where it would end its ranks itself at a SIGTERM.
+// A scheduler's signal that this run must end: SIGTERM, or SIGUSR1, which mpirun forwards,
+// while at a SIGTERM it ends its ranks itself.
 //
-// While one is there, the first of them is taken down for a run that saves itself and ends; the
-// second ends the process as ever. One at a time.
+// While an object exists, the first signal is recorded, for a run that saves itself and ends; the
+// second ends the process as usual. One object at a time.
 #pragma once
 
 #include <cstdint>

@@ -107,45 +107,45 @@ int supervise(const SuperviseFlags& flags, const std::optional<Launch>& launch) 
 void add_supervise(CommandLine& program, SuperviseFlags& flags,
                    const std::optional<Launch>& launch) {
   CommandLine& command =
-      program.add_command("supervise", "Restarts a training where it dies or hangs.");
+      program.add_command("supervise", "Restarts a training that dies or hangs.");
   command.add_flags("", {FlagHelp("command", &flags.command, "WORDS",
-                                  "behind --: a launcher and pipeexec, all flags")
+                                  "after --: a launcher and pipeexec with its flags")
                              .required()});
   command.add_flags(
       "Restarts",
-      {{"--restarts", &flags.restarts, "N", "at most, in all; default 3"},
-       {"--timeout", &flags.timeout, "T", "without an iteration is a hang; default 300s"},
+      {{"--restarts", &flags.restarts, "N", "most restarts in all; default 3"},
+       {"--timeout", &flags.timeout, "T", "no iteration for so long is a hang; default 300s"},
        {"--grace", &flags.grace, "T", "from SIGTERM to SIGKILL; default 30s"}});
-  command.add_flags("Fewer ranks", {{"--or", &flags.alternatives, "'FLAGS'",
-                                     "an alternative, as '-n 2 --data-parallel 1'"},
-                                    {"--ranks-available", &flags.ranks_available, "COMMAND",
-                                     "prints how many there are now, busy ones included"},
-                                    {"--grow-every", &flags.grow_every, "T",
-                                     "asks so often whether more are back; default 60s"}});
+  command.add_flags(
+      "Fewer ranks",
+      {{"--or", &flags.alternatives, "'FLAGS'", "an alternative, such as '-n 2 --data-parallel 1'"},
+       {"--ranks-available", &flags.ranks_available, "COMMAND",
+        "command that prints the number of ranks, busy or not"},
+       {"--grow-every", &flags.grow_every, "T", "how often to ask for more ranks; default 60s"}});
   command.add_flags(
       "Output",
       {{"--trace", &flags.trace, "FILE.json", "attempts and events, as a Chrome trace"},
        {"--json", &flags.json, "prints a summary; the command prints to stderr"},
-       {"--progress", &flags.progress, "FILE", "where rank 0 counts; default DIR.progress"},
-       {"--kill-at", &flags.kill_at, "T,T,...", "kills a rank at these times, to rehearse"}});
+       {"--progress", &flags.progress, "FILE", "file where rank 0 counts; default DIR.progress"},
+       {"--kill-at", &flags.kill_at, "T,T,...", "kills a rank at these times, as a rehearsal"}});
   command.set_footer(
-      "The command runs pipeexec with --checkpoint DIR; --resume DIR is added. Where it\n"
-      "ends other than with exit status 0, or does no further iteration for --timeout\n"
-      "(0s: for ever), it is started again, and goes on from the newest whole\n"
-      "checkpoint. With exit status 2, a wrong input, it is not: it would fail again. A\n"
+      "The command runs pipeexec with --checkpoint DIR; --resume DIR is added. If it\n"
+      "ends with an exit status other than 0, or makes no progress for --timeout\n"
+      "(0s: forever), it is restarted from the newest complete\n"
+      "checkpoint, but not after exit status 2, a wrong input: it would fail again. A\n"
       "command that hangs gets SIGTERM, and after --grace SIGKILL. No process of it is\n"
       "left when the next attempt starts.\n"
       "\n"
-      "--or, as often as there are alternatives, the best first: its flags replace\n"
-      "those of the command, -n that of its launcher. --ranks-available is asked before\n"
-      "each start, and the first layout is taken that has no more ranks; where a better\n"
-      "one fits again later, the run saves, ends and goes on with that. Without it, two\n"
-      "attempts in a row that get no further than those before lead to the next\n"
+      "--or may be repeated, the best alternative first: its flags replace\n"
+      "those of the command, -n that of its launcher. --ranks-available runs before\n"
+      "each start, and the first layout with no more ranks is taken; if a better\n"
+      "one fits again later, the run saves, ends and resumes with that. Without it, two\n"
+      "attempts in a row without progress lead to the next\n"
       "alternative, for good.\n"
       "\n"
-      "SIGTERM, SIGINT, SIGHUP and SIGUSR1 tell it to end: the ranks get SIGTERM, save,\n"
-      "and after --grace are killed. The exit status is then 128 and the signal, or 0\n"
-      "where the training was done; where it gives up, that of the last attempt.\n"
+      "On SIGTERM, SIGINT, SIGHUP or SIGUSR1 it ends: the ranks get SIGTERM, save,\n"
+      "and are killed after --grace. The exit status is then 128 plus the signal, or 0\n"
+      "if the training was done; if it gives up, that of the last attempt.\n"
       "\n"
       "Rank 0 counts iterations in the file that PIPEEXEC_PROGRESS names. Where rank 0\n"
       "is on another host than mpirun, give mpirun -x PIPEEXEC_PROGRESS.\n"

@@ -1,4 +1,4 @@
-// pipeexec supervise: a run that is started again where it ends too early.
+// pipeexec supervise: restarts a run that ends too early.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace pipesim::exec {
 
-// What the flags are put into.
+// The values of the flags.
 struct SuperviseFlags {
   std::vector<std::string> command, alternatives;
   Flag restarts, timeout, grace;

@@ -1,7 +1,7 @@
 // The text to train on: its bytes are the tokens.
 //
 // Sequences are drawn by counter, each by (seed, step, its number within the step), so that
-// every rank finds the same ones, whatever the layout. Immutable; any thread.
+// every rank finds the same ones in any layout. Immutable; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
-// What computes: memory and the operators that layers are made of.
+// A compute device: memory and the operators that layers consist of.
 //
 // One device belongs to one rank, and only that rank's thread calls it.
-// Operators run in the order of the calls; on a device of its own pace they
+// Operators run in the order of the calls; on an asynchronous device they
 // may return before they have run, and finish() waits for all. The same call
-// with the same values gives the same bits, whatever ran before: layers rely
+// with the same values always gives the same bits: layers rely
 // on it. Matrices are row-major; "rows x columns" counts elements. Pointers and
 // arrays are the device's memory unless a parameter says host. The arrays of
-// one call are of one type, which is the model's precision; what is summed up
-// over microbatches, and what the optimizer holds, is float32 in any case.
+// one call are of one type, which is the model's precision; sums
+// over microbatches, and the optimizer's states, are always float32.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace pipesim::exec {
 
-// What a number is stored as.
+// The storage type of a number.
 enum class Number : std::uint8_t { float32, bfloat16 };
 
 constexpr std::int64_t bytes_of(Number type) { return type == Number::float32 ? 4 : 2; }
@@ -120,7 +120,7 @@ class Device {
   virtual bool has_passed(Mark mark) = 0;
   // By this host's CLOCK_MONOTONIC, in nanoseconds; waits for it.
   virtual std::int64_t time_of(Mark mark) = 0;
-  // What is asked for from now on runs after it.
+  // Later calls run after it.
   virtual void follow(Mark mark) = 0;
   // Waits until all has run, and ends all marks.
   virtual void forget_marks() = 0;
@@ -128,7 +128,7 @@ class Device {
   virtual void start_range(const char* name) = 0;
   virtual void end_range() = 0;
 
-  // ---- Messages, by copies that run beside the operators
+  // ---- Messages, by copies that run concurrently with the operators
   // Memory of the host that they go to and come from.
   virtual void* allocate_host(std::int64_t bytes) = 0;
   // Waits for copies that have been started.
@@ -209,7 +209,7 @@ class Device {
   virtual void attention_backward(const AttentionShape& shape, ConstArray qkv, float* state,
                                   ConstArray y, ConstArray dy, Array dqkv) = 0;
   // y[row] = table[tokens[row]] + positions[row % sequence]; positions of null are none. A token
-  // below 0 stands in no row of the table: it has zeros.
+  // below 0 is in no row of the table: it has zeros.
   virtual void embed(std::int64_t rows, std::int64_t columns, std::int64_t sequence,
                      const std::int32_t* tokens, ConstArray table, ConstArray positions,
                      Array y) = 0;

@@ -58,9 +58,9 @@ std::optional<int> number_of(const std::string& name) {
   int number = 0;
   const auto [stop, status] = std::from_chars(name.data() + colon + 1, end, number);
   if (status != std::errc() || stop != end || number < 0) {
-    throw input_error(fmt::format(
-        "--device: {} has no number of a GPU behind the colon; write {}:0 for the first",
-        quote(name), kind_of(name)));
+    throw input_error(
+        fmt::format("--device: {} has no GPU number after the colon; write {}:0 for the first",
+                    quote(name), kind_of(name)));
   }
   return number;
 }
@@ -85,7 +85,7 @@ std::unique_ptr<Device> make_gpu(const std::string& name, int local_rank) {
 std::vector<DeviceInfo> known_devices() {
   std::vector<DeviceInfo> devices{
       {"cpu", make_cpu_device()->description(), ""},
-      {std::string(emulated_device), "takes the time that --costs says; messages are real", ""}};
+      {std::string(emulated_device), "takes the times that --costs gives; messages are real", ""}};
   for (const std::string& kind : gpu_kinds) {
     const Gpus gpus = find_gpus(kind);
     if (!gpus.left_out.empty()) devices.push_back({kind, "", gpus.left_out});

@@ -23,7 +23,7 @@ struct DeviceInfo {
 // GPUs one by one, as cuda:0; a kind of which there is none once, as cuda.
 std::vector<DeviceInfo> known_devices();
 
-// Whether that name is of a GPU, there or not: a kind, alone or as in cuda:1.
+// Whether this name is a GPU's, present or not: a kind, alone or as in cuda:1.
 bool names_a_gpu(const std::string& name);
 
 // To be made on the thread that will use it. Of the GPUs of a kind without a
@@ -34,9 +34,9 @@ std::unique_ptr<Device> make_device(const std::string& name, int local_rank = 0)
 // That device's own name, with its number: "cuda:1".
 std::string device_name(const std::string& name, int local_rank);
 
-// Whether a transport of that name links devices: nccl those of CUDA, rccl of HIP.
+// Whether a transport of this name links devices: nccl CUDA's, rccl HIP's.
 bool links_devices(const std::string& transport);
-// What makes its links; a work error says why that isn't there.
+// The factory of its links; a work error says why there is none.
 const LinkLibrary& find_link_library(const std::string& transport);
 // An input error unless that device is one that it links.
 void check_linked(const std::string& transport, const std::string& device);

@@ -1,11 +1,11 @@
-// Messages from the memory of one rank's device to that of another's, and collectives over those
-// of a group, which never pass through the host.
+// Messages from one rank's device memory to another's, and collectives over a group's devices,
+// which never pass through the host.
 //
 // A link is one rank's end of all its channels. A channel leads one way,
 // between two ranks; its messages arrive in the order in which they were sent,
-// and those of other channels neither wait for them nor hold them up. Nothing
-// here waits for another rank but the making of a link: a message starts when
-// the device gets there, and its end is a mark of the device. A link belongs to
+// independently of other channels. Only making a link waits
+// for another rank: a message starts when
+// the device gets to it, and its end is a mark of the device. A link belongs to
 // the thread of its rank; its device outlives it.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace pipesim::exec {
 
-// What travels on a channel.
+// The kind of data on a channel.
 enum class Lane : std::uint8_t { activations, gradients, tied_gradient };
 
 struct Channel {
@@ -34,7 +34,8 @@ struct Channel {
   friend auto operator<=>(const Channel&, const Channel&) = default;
 };
 
-// By which the two ends of a channel, or a group, find each other; made by one of them.
+// The identifier by which the ends of a channel, or of a group, find each other; made by one of
+// them.
 using ChannelKey = std::array<std::byte, 128>;
 
 // Collectives over a group of ranks, each within the memory of its device. All ranks of the group
@@ -96,7 +97,7 @@ struct LinkSetup {
   std::optional<std::chrono::nanoseconds> patience;  // none: for ever
 };
 
-// What makes links between devices of one kind. Any thread may call it.
+// Makes links between devices of one kind. Any thread may call it.
 class LinkLibrary {
  public:
   virtual ~LinkLibrary() = default;

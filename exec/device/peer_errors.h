@@ -1,4 +1,4 @@
-// What ends a rank because of another one, which may have more to say.
+// Errors that end a rank because of another one, which reports the cause.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Random numbers by counter: what is drawn depends on what it is for, never on
-// who draws it or when, so that neither the partition nor recomputation nor
+// Counter-based random numbers: a draw depends only on its purpose, not on
+// who draws it or when, so neither the partition nor recomputation nor
 // the order of microbatches changes a result.
 //
 // The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random
@@ -18,7 +18,7 @@
 
 namespace pipesim::exec {
 
-// What the numbers are for.
+// The purpose of the numbers.
 enum class Purpose : std::uint32_t { initial_weights, dropout, batch };
 
 // One stream of numbers, from an element on: what an operator calls element i is element
@@ -79,7 +79,7 @@ PIPESIM_ANYWHERE static inline RandomWords random_counter(const RandomKey& key,
       {static_cast<std::uint32_t>(block), use, key.step, static_cast<std::uint32_t>(block >> 32)}};
 }
 
-// The four words of elements 4 x block ... 4 x block + 3 of the stream, whatever `first` is.
+// The four words of elements 4 x block ... 4 x block + 3 of the stream, for any `first`.
 PIPESIM_ANYWHERE static inline RandomWords random_words(const RandomKey& key, std::uint64_t block) {
   return philox(random_counter(key, block), static_cast<std::uint32_t>(key.seed),
                 static_cast<std::uint32_t>(key.seed >> 32));

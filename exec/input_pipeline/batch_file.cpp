@@ -173,7 +173,7 @@ class BatchFileReader {
       float value = 0;
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
       if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value)) {
-        fail(fmt::format("{} is no dense feature, which is a number of float32", quote(word)));
+        fail(fmt::format("{} is not a dense feature, which is a number of float32", quote(word)));
       }
       samples_.dense.push_back(value);
     }
@@ -188,7 +188,8 @@ class BatchFileReader {
     std::int64_t count = 0;
     for (std::string_view word = take_word(text); !word.empty(); word = take_word(text), ++count) {
       const std::optional<std::int64_t> id = whole(word);
-      if (!id) fail(fmt::format("{} is no id of table '{}'", quote(word), printable(table.name)));
+      if (!id)
+        fail(fmt::format("{} is not an id of table '{}'", quote(word), printable(table.name)));
       if (*id < 0 || *id >= table.rows) {
         fail(fmt::format("id {} is not in table '{}', whose ids are 0 to {}", *id,
                          printable(table.name), table.rows - 1));

@@ -1,9 +1,10 @@
-// What the streams of a rank exchange, carried over the transport that one thread alone may call.
+// Carries the exchanges of a rank's streams over its transport, which only one thread may call.
 //
-// The transport's thread carries. Threads of streams hand in what they exchange, and block until
-// it is done. Each stream has a lane: exchanges of one lane meet in order on all ranks, those of
-// different lanes don't wait for each other. A size travels before what has no room beside it, so
-// nobody needs to know how much comes. An error of the transport ends carry() and all exchanges.
+// The transport's thread carries. Stream threads submit their exchanges, and block until
+// they are done. Each stream has a lane: exchanges of one lane match in order on all ranks, those
+// of different lanes don't wait for each other. A size is sent ahead of data that does not fit next
+// to it, so the receiver need not know it. An error of the transport ends carry() and all
+// exchanges.
 #pragma once
 
 #include <array>

@@ -1,9 +1,9 @@
-// The dense part of a recommendation model: bottom MLP, interaction, top MLP and loss, of one
+// The dense part of a recommendation model: bottom MLP, interaction, top MLP and loss, for one
 // rank's batch.
 //
-// Matrix products are the device's, so that the same shapes and values have the same bits. It
-// owns no numbers: parameters and gradients are flat, above and below the interaction by
-// themselves, since they are reduced by themselves. Immutable; any thread, with a device of its
+// GEMMs are the device's, so the same shapes and values have the same bits. It
+// owns no numbers: parameters and gradients are flat arrays, separate above and below the
+// interaction, since they are reduced separately. Immutable; any thread, with a device of its
 // own. What two actions run at once write is apart: forward and backward of different batches
 // share gradients alone.
 #pragma once

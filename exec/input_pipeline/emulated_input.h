@@ -1,9 +1,9 @@
-// The workload of an input pipeline that only takes time: each action as long as costs say, while
+// An emulated workload of an input pipeline: each action takes the time in its costs, while
 // streams, waits and the meetings of ranks are real.
 //
-// A collective begins when the last rank has come to it. The bytes of an action cross its links,
-// shared with whatever else crosses these at that time; then it takes its duration. Nothing but
-// when ranks came is really sent. Ranks share one CLOCK_MONOTONIC.
+// A collective begins when the last rank reaches it. The bytes of an action cross its links,
+// shared with concurrent traffic; then it takes its duration. Only the
+// arrival times of ranks are really sent. Ranks share one CLOCK_MONOTONIC.
 #pragma once
 
 #include <condition_variable>

@@ -1,7 +1,7 @@
 // Links that transfers share max-min fairly: when each transfer ends.
 //
 // Bytes cross all links of a transfer at once, at any time at the rate that the fullest of them
-// leaves it. Knows no clock: whoever owns it says how far time has gone. For one thread at a time.
+// leaves it. Knows no clock: its owner advances the time. For one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // Batches of a recommendation model: dense features, labels, ids; and where they come from.
 //
-// A source has samples, numbered from 0. Ranks deal them out in blocks: batch b of rank r is
-// block b * ranks + r. What a source reads depends on the samples' numbers alone, so that the
-// same samples are trained on however many ranks share a batch of the same size. Sources are
+// A source has samples, numbered from 0, dealt to ranks in blocks: batch b of rank r is
+// block b * ranks + r. What a source reads depends only on the samples' numbers, so
+// any number of ranks that share a batch of the same size train on the same samples. Sources are
 // immutable; any thread may read.
 #pragma once
 
@@ -48,7 +48,7 @@ class BatchSource {
   virtual InputBatch read(std::int64_t first, std::int64_t count) const = 0;
 };
 
-// Batch b of a rank.
+// A rank's batch b.
 InputBatch read_batch(const BatchSource& source, std::int64_t batch, std::int64_t batch_size,
                       int rank, int ranks);
 
@@ -57,7 +57,7 @@ struct BatchShare {
   std::int64_t batches = 0;   // of each rank
   std::int64_t left_out = 0;  // samples at the end that no rank takes
 };
-// Of a source that ends. An input error where that is no batch.
+// For a finite source. An input error if that makes no batch.
 BatchShare share_of(const BatchSource& source, std::int64_t batch_size, int ranks);
 // "clicks.txt: the last 3 of 1,000 samples are left out: ...", or empty where none is.
 std::string left_out_note(const BatchSource& source, std::int64_t batch_size, int ranks);

@@ -1,8 +1,8 @@
-// Training of a recommendation model by one rank that does what all ranks would: the definition
-// that runs of input pipelines are held to, bit by bit.
+// Training of a recommendation model by one rank that does the work of all: the reference
+// that runs of input pipelines must match bit for bit.
 //
-// Written for clarity, and slow. It has whole tables and exchanges nothing; of a plan it takes in
-// which order sums are made. Of the dense part it shares the code (dense_part.h). One thread.
+// Written for clarity, and slow. It has whole tables and exchanges nothing; a plan only determines
+// the order of sums. It shares the code of the dense part (dense_part.h). One thread.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class InputReference {
     std::vector<float> weights;              // [rows x width]
     std::vector<std::vector<float>> states;  // by part of the columns, by row
   };
-  // Of all ranks, by rank.
+  // For all ranks, by rank.
   struct Step {
     std::vector<InputBatch> batches;
     std::vector<std::vector<float>> pooled;     // [samples x tables x width]

@@ -28,7 +28,7 @@ void check_job(const InputJob& job, const InputProcess& process, const Transport
   if (job.costs) {
     if (!all_share_one(hosts)) {
       throw input_error(
-          "ranks of several hosts share no clock to emulate exchanges by; start them on one host");
+          "ranks on several hosts share no clock to emulate exchanges by; start them on one host");
     }
     if (!process.has_all_ranks()) check_links_apart(*job.costs);
     return;

@@ -1,4 +1,4 @@
-// A whole run of an input pipeline on one rank: train, or take time; verify; bring it together.
+// A whole run of an input pipeline on one rank: train or emulate; verify; collect the results.
 //
 // Every rank calls run_input_session() with the same job; what comes back is rank 0's to report.
 #pragma once
@@ -30,11 +30,11 @@ struct InputJob {
   // What is trained, and with what ...
   std::optional<RecommendationTraining> training{};
   std::shared_ptr<const BatchSource> source{};
-  int evaluate = 0;  // batches of each rank, behind those trained with, after each epoch
+  int evaluate = 0;  // batches per rank, beyond the training ones, after each epoch
   bool verify = false;
-  // Saves are between programs: an epoch is cut behind each so many of its batches.
+  // Saves are between programs: an epoch is cut after every so many of its batches.
   std::optional<SavePlan> saves{};
-  std::string resume{};                            // the folder that it goes on from, if any
+  std::string resume{};                            // the folder to resume from, if any
   std::function<InputProgram(int batches)> cut{};  // the program for fewer; null where it has none
   // ... or else how long it takes.
   std::optional<InputCosts> costs{};
@@ -97,7 +97,7 @@ using OnBatches = std::function<void(std::int64_t from, std::int64_t done)>;
 // How a run begins and is saved.
 struct InputCheckpointing {
   std::function<void(const std::string&)> warn;  // of a checkpoint that is passed over, rank 0's
-  std::function<bool()> is_to_stop;              // asked behind a save, which then is the last
+  std::function<bool()> is_to_stop;              // called after a save, which then is the last
   OnBatches on_batches;
 };
 

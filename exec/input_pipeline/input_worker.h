@@ -1,9 +1,9 @@
-// Does what a program of an input pipeline has one rank do, and notes when.
+// Runs one rank's part of an input pipeline's program, and records when.
 //
-// The thread that calls run() is the transport's, and carries what ranks exchange (courier.h).
-// One thread is the host: it calls the actions in order, and does its own kinds itself. Each
-// other stream that has any actions is a thread, which does them in order, each once the host has
-// called it and what it waits for has ended. The first error on any of them ends all.
+// The thread that calls run() is the transport's, and carries the exchanges (courier.h).
+// One thread is the host: it issues the actions in order, and runs its own kinds itself. Each
+// other stream that has any actions is a thread, which runs them in order, each once the host has
+// issued it and what it waits for has ended. The first error on any thread ends all.
 #pragma once
 
 #include <array>

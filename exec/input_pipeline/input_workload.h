@@ -1,7 +1,7 @@
-// What actions of an input pipeline do, whoever calls them when.
+// The actions of an input pipeline, independent of when they are called.
 //
 // The runtime owns streams, transports and the order of calls; a workload owns tables, dense part
-// and batches of one rank. Between them stands what the ranks of a collective swap.
+// and batches of one rank. The interface between them is what the ranks of a collective exchange.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace pipesim::exec {
 
-// What the ranks of a collective swap, of one action.
+// What the ranks of a collective exchange, for one action.
 class InputExchange {
  public:
   virtual ~InputExchange() = default;

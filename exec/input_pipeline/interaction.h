@@ -1,8 +1,8 @@
-// What joins the bottom MLP's output with pooled rows, before the top MLP.
+// The interaction: joins the bottom MLP's output with pooled rows, before the top MLP.
 //
-// Of a sample come features, all as wide: the bottom's output, then the pooled row of each table.
-// Parameters and gradients stand in flat arrays of the caller's. Immutable; any thread, with a
-// device of its own.
+// A sample's features have equal width: the bottom's output, then the pooled row of each table.
+// Parameters and gradients are in flat arrays of the caller. Immutable; any thread, with its own
+// device.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What an action exchanges, on a lane of its rank's courier.
+// An action's exchange, on a lane of its rank's courier.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
-// Layers of the dense part one behind the other: y = relu(x W + b), W as [inputs x outputs].
+// Consecutive layers of the dense part: y = relu(x W + b), W as [inputs x outputs].
 //
-// It owns nothing: parameters and gradients stand in flat arrays of the caller's, layer by
-// layer W, then b. Immutable; any thread, with a device of its own.
+// It owns nothing: parameters and gradients are in flat arrays of the caller, layer by
+// layer W, then b. Immutable; any thread, with its own device.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace pipesim::exec {
 
 class Mlp {
  public:
-  // Where the last layer is linear, it is so without relu.
+  // A linear last layer has no relu.
   Mlp(std::int64_t inputs, const std::vector<std::int64_t>& widths, bool last_is_linear);
 
   std::int64_t parameters() const { return parameters_; }

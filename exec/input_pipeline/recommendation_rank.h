@@ -1,11 +1,11 @@
-// Training of a recommendation model on one rank: what the actions of an input pipeline do.
+// Training of a recommendation model on one rank: the actions of an input pipeline.
 //
-// It owns the rank's tables, its copy of the dense part and the batches under way. A batch is
-// there from NEXT to the end of UPDATE and BOTTOM_BACKWARD, whichever comes last; each of its
-// parts is dropped once nothing will read it. run() may be called on several threads at once, as
+// It owns the rank's tables, its copy of the dense part and the batches in flight. A batch
+// lives from NEXT to the end of UPDATE or BOTTOM_BACKWARD, whichever is later; each of its
+// parts is freed once nothing will read it. run() may be called on several threads at once, as
 // the program's streams are; all else between programs, on one thread.
 //
-// What an action does beside what its name says: SPLITS sorts ids by the rank they go to. COPY
+// Actions do more than their names say: SPLITS sorts ids by the rank they go to. COPY
 // copies within the CPU's memory. PREPARE checks that ids are within their tables. PREFETCH only
 // hints to the processor which rows come next: there is no cache of rows that an update could
 // leave behind.

@@ -1,4 +1,4 @@
-// What training a recommendation model is: the same on all ranks.
+// The definition of training a recommendation model: the same on all ranks.
 //
 // The objective of a step is the mean loss of the samples of all ranks and of `accumulate`
 // batches: the gradient of a sample's loss is multiplied by gradient_scale() once, where it
@@ -17,7 +17,7 @@ struct RecommendationTraining {
   RecommendationModel model;
   ShardingPlan plan;
   int ranks = 1;
-  std::int64_t batch_size = 1;  // of a rank
+  std::int64_t batch_size = 1;  // per rank
   int accumulate = 1;
   std::uint64_t seed = 0;
   float learning_rate = 0.05F;  // of the dense part, by SGD

@@ -160,7 +160,7 @@ InputState state_of(const FoundCheckpoint& checkpoint, const InputJob& job) {
     refuse(fmt::format("was trained with other samples, {}; give --data as it had",
                        quote(data.required("name").string())));
   }
-  same("samples a batch of all ranks:", members.required("global_batch").integer(1, max_bytes),
+  same("samples per batch of all ranks:", members.required("global_batch").integer(1, max_bytes),
        global_batch(training));
   same("--batches", count(members.required("batches")), job.program.batches);
   same("--accumulate", count(members.required("accumulate")), training.accumulate);
@@ -177,7 +177,7 @@ InputState state_of(const FoundCheckpoint& checkpoint, const InputJob& job) {
   state.batch = count(members.required("batch"));
   if (state.batch > 0 && !job.cut && state.epoch < job.epochs) {
     refuse(
-        "stands within an epoch, and a program from a file does whole ones; give the pipeline "
+        "is within an epoch, and a program from a file runs whole ones; give the pipeline "
         "by its name");
   }
   for (auto& [name, numbers] :

@@ -1,10 +1,10 @@
-// A training by an input pipeline as a checkpoint: how far it is, and its numbers.
+// A training by an input pipeline as a checkpoint: its progress, and its numbers.
 //
-// It is saved between programs, when no batch is under way. Keys are "tables.3.weight", of rows x
+// It is saved between programs, when no batch is in flight. Keys are "tables.3.weight", of rows x
 // columns, and "tables.3.state", one number a row; of a table whose columns are divided
 // "tables.3.state.columns.0-8". Another division of the columns takes the mean of states over its
-// columns: exact where parts are joined. "dense.bottom" and "dense.top" are everybody's. One rank,
-// one thread.
+// columns: exact where parts are joined. "dense.bottom" and "dense.top" are common to all ranks.
+// One rank, one thread.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ Manifest manifest_of(const InputJob& job, const InputState& state);
 // that names the checkpoint and what differs.
 InputState state_of(const FoundCheckpoint& checkpoint, const InputJob& job);
 
-// What a rank writes.
+// A rank's part.
 std::vector<SavedArray> saved_arrays(const RecommendationTraining& training, int rank,
                                      ShardedTables& tables, DenseNumbers& parameters);
 void load(const CheckpointReader& checkpoint, const RecommendationTraining& training,

@@ -1,4 +1,4 @@
-// The parts of embedding tables that a rank has, and what it does with them and with other ranks.
+// A rank's parts of embedding tables, and the operations on them and with other ranks.
 //
 // Parts of table-wise, row-wise and column-wise tables are "exchanged": ids travel to them and
 // pooled rows back. Those of data-parallel tables are "copies", which ids don't leave. What is
@@ -10,7 +10,7 @@
 //                            ranks, samples and ids; of a copy 0 + such sums of each rank's
 //                            samples, in the order of ranks
 //
-// One rank's. A table is written by update() alone; what else runs at once may only be of
+// For one rank. Only update() writes a table; other concurrent calls must be for
 // different batches, and not read tables.
 #pragma once
 
@@ -35,7 +35,7 @@ struct RowGradients {
   std::vector<float> numbers;  // [rows x width]
 };
 
-// What is known of one batch's ids on a rank, from step to step of ShardedTables.
+// The state of one batch's ids on a rank, between steps of ShardedTables.
 struct TableBatch {
   std::vector<std::vector<IdLists>> to_send;              // by rank, by exchanged part of it
   std::vector<std::vector<std::int64_t>> announced;       // ids to come: by rank, by own part

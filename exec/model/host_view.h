@@ -1,4 +1,4 @@
-// Numbers of a device as a transport sees them: in place where the host reaches
+// A device's numbers for a transport: in place if the host can access
 // the device's memory, else a copy on the host.
 //
 // The numbers outlive it. One rank, one thread.

@@ -53,7 +53,7 @@ void agree_on(Transport& transport, const std::string& what, const std::string& 
   agree(transport, [&] {
     if (text != expected) {
       throw input_error(
-          fmt::format("{} is not the one of rank 0; start all ranks by the same command", what));
+          fmt::format("{} differs from rank 0's; start all ranks with the same command", what));
     }
   });
 }

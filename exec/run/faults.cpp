@@ -67,14 +67,14 @@ void Faults::add(std::string_view text, const Schedule& program) {
   const auto take_action = [&](std::string_view name) {
     const auto action = parse_action(name);
     if (!action || !is_compute(action->kind))
-      fail(text, fmt::format("{} is no F, I, W or B", quote(name)));
+      fail(text, fmt::format("{} is not F, I, W or B", quote(name)));
     fault.kind = action->kind;
     fault.stage = action->stage;
     fault.microbatch = action->microbatch;
   };
   const auto take_rank = [&] {
     fault.rank = number_behind(place, "rank");
-    if (!fault.rank) fail(text, fmt::format("{} is no rank", quote(place)));
+    if (!fault.rank) fail(text, fmt::format("{} is not a rank", quote(place)));
   };
   if (what == "launch") {
     fault.what = What::launch;
@@ -96,16 +96,16 @@ void Faults::add(std::string_view text, const Schedule& program) {
       fault.kind = parse_kind(what);
       fault.stage = number_behind(place, "stage");
       if (!fault.kind || !is_compute(*fault.kind)) {
-        fail(text, fmt::format("{} is no F, I, W or B", quote(what)));
+        fail(text, fmt::format("{} is not F, I, W or B", quote(what)));
       }
-      if (!fault.stage) fail(text, fmt::format("{} is no stage", quote(place)));
+      if (!fault.stage) fail(text, fmt::format("{} is not a stage", quote(place)));
     }
     double factor = 0;
     const std::string_view digits = value.starts_with('x') ? value.substr(1) : "";
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), factor);
     if (error != std::errc() || end != digits.data() + digits.size() || !(factor >= 0) ||
         factor > static_cast<double>(max_slowdown)) {
-      fail(text, fmt::format("{} is no factor from x0 to x{}", quote(value), max_slowdown));
+      fail(text, fmt::format("{} is not a factor from x0 to x{}", quote(value), max_slowdown));
     }
     fault.factor = factor;
   }

@@ -157,7 +157,7 @@ void Mailbox::put_output(const Action& action, Tensor result, Instant there) {
   if (!exists(item.consumer())) return;
   const bool local = is_local(item);
   Buffer& own = local ? incoming(item) : outgoing(item);
-  if (own.state != State::free) misused(action, "its result was there before");
+  if (own.state != State::free) misused(action, "its result was there already");
   own.state = State::full;
   own.note.action = action;
   own.tensor = std::move(result);

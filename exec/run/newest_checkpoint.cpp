@@ -71,7 +71,7 @@ std::optional<NewestCheckpoint> find_newest_checkpoint(
     const bool is_empty = all.by_age.empty() && all.damaged.empty();
     if (is_empty && !are_same(folders)) {
       throw input_error(
-          fmt::format("--resume {}: there is no checkpoint; omit the flag to start anew",
+          fmt::format("--resume {}: there is no checkpoint; omit the flag to start afresh",
                       printable(folders.resumed)));
     }
     for (const std::string& damage : all.damaged) warn(damage);

@@ -23,7 +23,7 @@ std::optional<Resumed> find_start(const TrainingJob& training, Transport& transp
   agree(transport, [&] {
     if (!start || start->state.passes == 0 || !training.verify) return;
     throw input_error(
-        "--verify: the checkpoint stands within a step, whose first passes one rank's run lacks; "
+        "--verify: the checkpoint is within a step, whose first passes one rank's run lacks; "
         "omit the flag");
   });
   return start;

@@ -188,7 +188,7 @@ void check_messages(const TrainingJob& training, const Transport& transport) {
       std::int64_t{2} * training.program.stages() * training.program.microbatches;
   if (results > limits.tag - first_free_tag) {
     throw input_error(fmt::format(
-        "{} results an iteration, and transport {} tells {} messages apart; use fewer stages or "
+        "{} results per iteration, and transport {} tells {} messages apart; use fewer stages or "
         "microbatches",
         results, transport.name(), limits.tag));
   }
@@ -332,11 +332,11 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
     check_sums(training, transport);
     if (training.costs && training.pace == EmulationPace::anchored && !all_share_one(hosts)) {
       throw input_error(
-          "ranks of several hosts share no clock to anchor actions to; use --pace wall");
+          "ranks on several hosts share no clock to anchor actions to; use --pace wall");
     }
     if (training.costs && EmulatedLinks::exist(*training.costs) && !all_share_one(hosts)) {
       throw input_error(
-          "ranks of several hosts share no clock to emulate links by; take latency_ns and "
+          "ranks on several hosts share no clock to emulate links by; take latency_ns and "
           "bandwidth_bytes_per_s of p2p and replicas out of the costs");
     }
   });

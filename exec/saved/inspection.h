@@ -47,7 +47,7 @@ struct LayerNumbers {
 std::vector<LayerNumbers> numbers_by_layer(const CheckpointSummary& checkpoint);
 
 // Reads all of it: what is wrong with it, if anything. A file is damaged, or an array that its
-// model has to have is not there in whole.
+// model has to have is incomplete.
 std::optional<std::string> find_fault(const CheckpointSummary& checkpoint);
 
 // That of the iteration, or the newest that is whole: `warn` is told of each that is passed over,

@@ -118,8 +118,8 @@ CommandLayout alternative_of(const Words& command, const std::string& text) {
       put();
       for (const char* fixed : {"--checkpoint", "--resume"}) {
         if (is_written(word, fixed)) {
-          throw input_error(fmt::format(
-              "--or {}: all go on from the same checkpoints; leave {} out", quote(text), fixed));
+          throw input_error(fmt::format("--or {}: all go on from the same checkpoints; omit {}",
+                                        quote(text), fixed));
         }
       }
     } else if (flag.empty()) {
@@ -150,10 +150,10 @@ std::string go_on_from_checkpoint(Words& words) {
   if (!resume) {
     words.insert(words.end(), {"--resume", *folder});
   } else if (value_of(words, resume) != folder) {
-    throw input_error(fmt::format(
-        "--resume: a restart goes on from --checkpoint {0}; leave --resume out, or give "
-        "--resume {0}",
-        printable(*folder)));
+    throw input_error(
+        fmt::format("--resume: a restart goes on from --checkpoint {0}; omit --resume, or give "
+                    "--resume {0}",
+                    printable(*folder)));
   }
   return *folder;
 }

@@ -39,10 +39,10 @@ Supervision::Supervision(const SupervisedCommand& command, const SupervisionOrde
   if (!orders.available) return;
   for (const CommandLayout& layout : command.layouts) {
     if (layout.ranks) continue;
-    throw input_error(
-        fmt::format("--ranks-available: how many ranks {} needs stands nowhere; give its launcher "
-                    "-n, as in mpirun -n 4",
-                    layout.name()));
+    throw input_error(fmt::format(
+        "--ranks-available: the number of ranks that {} needs is not given; give its launcher "
+        "-n, as in mpirun -n 4",
+        layout.name()));
   }
   probe_.emplace(processes_, *orders.available, probe_patience_ns);
 }
@@ -89,7 +89,7 @@ std::optional<Supervision::Conclusion> Supervision::choose_layout() {
     }
     if (!waits) {
       waits = true;
-      journal_.add(EventKind::wait, fmt::format("{} available, and no layout is for so few",
+      journal_.add(EventKind::wait, fmt::format("{} available, and no layout needs so few",
                                                 plural(*answer->ranks, "rank is", "ranks are")));
     }
     const std::int64_t again = journal_.now_ns() + orders_.grow_every_ns;
@@ -254,7 +254,7 @@ std::optional<Supervision::Conclusion> Supervision::conclude() {
   const Ending ending = found.value_or(Ending{0, SIGKILL});
   journal_.end_attempt(stop_.why, ending, progress_);
   if (survivors_ > 0) {
-    return give_up(1, fmt::format("{} not end, though killed, and may still write checkpoints",
+    return give_up(1, fmt::format("{} not end after SIGKILL, and may still write checkpoints",
                                   plural(static_cast<std::int64_t>(survivors_), "process does",
                                          "processes do")));
   }
@@ -267,8 +267,8 @@ std::optional<Supervision::Conclusion> Supervision::conclude() {
   const bool hung = stop_.why == AttemptEnd::hang;
   if (!hung && ending.signal == 0 && ending.status == wrong_input_status) {
     return give_up(wrong_input_status,
-                   "exit status 2: an input is wrong, as the command has said, and a restart would "
-                   "fail alike");
+                   "exit status 2: an input is wrong, as the command said, and a restart would "
+                   "fail again");
   }
   const std::string reason = hung ? "a hang" : ending.text();
   const std::string done = fmt::format("{} done", plural(journal_.finished(), "iteration"));
@@ -302,7 +302,7 @@ Supervision::Conclusion Supervision::told_while_waiting(int signal) {
 }
 
 Supervision::Conclusion Supervision::told_to_end(int signal) {
-  return {128 + signal, fmt::format("told to end by signal {}", signal_text(signal))};
+  return {128 + signal, fmt::format("ended by signal {}", signal_text(signal))};
 }
 
 }  // namespace pipesim::exec

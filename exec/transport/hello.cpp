@@ -12,7 +12,7 @@ void check_hello(const Hello& hello, int ranks, const std::string& from,
                  const std::string& same_rank_from) {
   if (hello.version != hello_version) {
     throw input_error(
-        fmt::format("a process at {} is a pipeexec that rank 0's doesn't understand; start the "
+        fmt::format("a process at {} is a pipeexec that rank 0's does not understand; start the "
                     "same version on machines of one kind",
                     from));
   }
@@ -24,12 +24,12 @@ void check_hello(const Hello& hello, int ranks, const std::string& from,
   }
   if (hello.rank <= 0 || hello.rank >= ranks) {
     throw input_error(
-        fmt::format("a process at {} came as rank {} of {}; others than rank 0 are 1 to {}", from,
+        fmt::format("a process at {} came as rank {} of {}; ranks other than 0 are 1 to {}", from,
                     hello.rank, ranks, ranks - 1));
   }
   if (!same_rank_from.empty()) {
     throw input_error(
-        fmt::format("two processes, at {} and at {}, came as rank {}; start each once",
+        fmt::format("two processes, at {} and at {}, both came as rank {}; start each once",
                     same_rank_from, from, hello.rank));
   }
 }

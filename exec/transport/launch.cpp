@@ -87,7 +87,7 @@ Master parse_master(std::string_view text, std::string_view where) {
   }
   if (host.empty() || port < 1 || port > highest_port) {
     throw input_error(
-        fmt::format("{}: {} is no host and port, as in node1:29500", where, quote(text)));
+        fmt::format("{}: {} is not HOST:PORT, such as node1:29500", where, quote(text)));
   }
   return {std::string(host), static_cast<std::uint16_t>(port)};
 }

@@ -300,7 +300,8 @@ void StreamMessages::begin(int from) {
   } else if (!failure_) {
     failed_rank_ = from;
     failure_ = std::make_exception_ptr(PeerLost(fmt::format(
-        "rank {} sends what is no message; do all ranks run the same pipeexec?", from)));
+        "rank {} sends something other than a message; do all ranks run the same pipeexec?",
+        from)));
   }
 }
 

@@ -451,7 +451,7 @@ class Meeting {
     if (answer.word != hello_word ||
         (welcome ? answer.size != table_size : answer.size > longest_refusal)) {
       throw input_error(fmt::format(
-          "--master {}: what listens there is no pipeexec of this version; give rank 0's port",
+          "--master {}: what listens there is not a pipeexec of this version; give rank 0's port",
           master()));
     }
     if (welcome) {

@@ -42,7 +42,7 @@ std::vector<TransportInfo> known_transports() {
 
 std::optional<TransportInfo> find_transport(const std::string& name) {
   if (name == "mpi") return {{name, "ranks are the processes of an MPI job", mpi_left_out()}};
-  if (name == "tcp") return {{name, "ranks are processes that TCP connects", tcp_left_out()}};
+  if (name == "tcp") return {{name, "ranks are processes connected by TCP", tcp_left_out()}};
   if (name == "local") return {{name, "ranks are threads of one process", {}}};
   if (!links_devices(name)) return std::nullopt;
   TransportInfo info{name, {}, mpi_left_out()};

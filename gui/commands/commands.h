@@ -1,4 +1,4 @@
-// What a user can do to a view by a key, a button or a menu: one list, for the
+// Everything a user can do to a view by key, button or menu: one list, for the
 // window, its help and its tests.
 //
 // Pure functions; any thread.

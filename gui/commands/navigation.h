@@ -1,5 +1,5 @@
-// Where to go from what is picked: to its neighbours, along a microbatch's way, to the
-// other trace; and what then is in sight.
+// Where to go from the selection: to its neighbours, along a microbatch's path, to the
+// other trace; and the view that then shows it.
 //
 // Pure functions; any thread.
 #pragma once

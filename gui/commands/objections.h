@@ -1,4 +1,4 @@
-// Why a command means nothing for what is open and how it is looked at.
+// Why a command does not apply to what is open and the current view.
 //
 // A pure function; any thread.
 #pragma once

@@ -1,4 +1,4 @@
-// What stays in sight when the time axis becomes another one.
+// What stays in view when the time axis changes.
 //
 // Pure; any thread.
 #pragma once

@@ -1,9 +1,9 @@
 // Bars as columns of pixels. Where bars are too short to be told apart, the columns of a
-// cell, a stretch of time of a few wide bars, share a stack: each shade has its part of the
-// time as its part of the height, work at the bottom, bubbles above, and what is behind at
-// the top. So no colour is there that the legend does not have, and areas are times.
-// Elsewhere a column is whose most of it is; work that is within one has three eighths of
-// its height at least.
+// cell, an interval a few bars wide, share a stack: each shade's share of the
+// time is its share of the height, work at the bottom, bubbles above, and the background at
+// the top. So every colour is in the legend, and areas are times.
+// Elsewhere a column belongs to the bar that covers most of it; work within one has at least three
+// eighths of its height.
 //
 // Any thread.
 #pragma once

@@ -1,4 +1,5 @@
-// A flame graph as boxes: from the root downwards a row for each depth, as wide as time.
+// A flame graph as boxes: from the root downwards a row per depth, with widths proportional to
+// time.
 //
 // Pure; any thread.
 #pragma once
@@ -13,7 +14,7 @@
 
 namespace pipesim::gui {
 
-// What a text is found in.
+// The matches of a search.
 struct FlameMatches {
   std::vector<bool> frames;   // by place among the graph's; empty: nothing is searched
   std::int64_t nodes = 0;     // that are of these frames
@@ -40,8 +41,8 @@ struct FlamePicture {
   int content_height = 0;  // of all rows
 };
 
-// What is around the zoomed node stands above it; where boxes would be thinner than a pixel
-// one grey one stands for all. What a search does not find fades.
+// The ancestors of the zoomed node are above it; boxes thinner than a pixel
+// are merged into one grey one. What a search does not match fades.
 FlamePicture layout_flame(const FlameGraph& graph, const FlameView& view,
                           const FlameMatches& matches, const Canvas& canvas,
                           const Palette& palette);

@@ -1,4 +1,4 @@
-// Where everything goes: a pure function from a scene and a view of it to a draw
+// Layout: a pure function from a scene and a view of it to a draw
 // list, and from a point back to what is there.
 //
 // Any thread.
@@ -17,7 +17,7 @@
 
 namespace pipesim::gui {
 
-// What is drawn on, and with what letters, in device pixels.
+// The size of the canvas and of letters, in device pixels.
 struct Canvas {
   int width = 0;
   int height = 0;
@@ -76,7 +76,7 @@ void frame_range(DrawList& overview, const Scene& scene, const View& view, const
 // The viewport of that strip: the whole extent over the canvas' width.
 Viewport overview_viewport(const Scene& scene, const Canvas& canvas);
 
-// What is at a point of a picture: a group at least.
+// What is at a point of a picture: at least a group.
 struct Hit {
   int group = -1;
   int lane = -1;

@@ -1,12 +1,12 @@
 // The colours of the viewer, light and dark: those of terminal and page
-// (traces/draw/colours.h) and what those have no need of.
+// (traces/draw/colours.h), and more.
 //
 // What shades 0 to 7 mean:
 //   kind        F, I, W, B, forward transfers, backward transfers, steps and reductions,
 //               other
 //   microbatch  eight hues, the microbatch modulo 8
 //   error       0 to 2 faster than predicted, 0 most; 3 as predicted; 4 to 6 slower,
-//               6 most; 7 only one of both runs has it
+//               6 most; 7 in one of the runs only
 // An input pipeline has batches for microbatches, and its kinds are the dense part (0), rows (1),
 // exchanges (2), the host (6) and copies (7). Under every colouring 8 to 11 are bubbles (warm-up,
 // steady, drain, p2p), pale tints that recede behind work, as does 16, what waits; 12 is the

@@ -1,5 +1,5 @@
-// What the parts of layout() share: the picture in the making, and where in it each
-// group is. Private to layout.
+// State shared by the parts of layout(): the picture under construction, and the place of each
+// group in it. Private to layout.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct RowHeights {
   int least_group = 0;
 };
 
-// What the top and the bottom of a curve's row stand for.
+// The values at the top and the bottom of a curve's row.
 struct CurveScale {
   double least = 0;  // negative, or 0
   double most = 1;

@@ -1,4 +1,4 @@
-// A pipeline to play with: a few numbers become a predicted run at once.
+// The playground: a few numbers become a predicted run at once.
 //
 // The one place of the viewer that evaluates schedules. Pure functions; any thread.
 #pragma once
@@ -29,7 +29,7 @@ struct Settings {
   std::int64_t weight_ns = 1'000'000;
   std::int64_t latency_ns = 0;
   std::int64_t activation_bytes = 0;             // of a chunk and microbatch
-  std::optional<std::int64_t> memory_cap_bytes;  // of a rank
+  std::optional<std::int64_t> memory_cap_bytes;  // per rank
   // A virtual stage that takes longer, in percent of the others' times: what if one is slow?
   std::optional<int> slow_stage;
   int slow_percent = 100;
@@ -37,7 +37,7 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
-// What the panel offers, and what a family allows.
+// The panel's choices, and those a family allows.
 struct Offer {
   std::string name, title, summary;
   bool takes_chunks = false;
@@ -58,7 +58,7 @@ struct Outcome {
   std::shared_ptr<const OpenTrace> trace;  // null where `objection` says why not
   std::string objection;                   // one sentence; all else is empty then
   std::string verdict;                     // "1F1B, 4 stages, ...: 33.00 ms, of which 27 % bubble"
-  std::string bubble;   // "27.3 %"; where the formula is of a rank's span, that, too
+  std::string bubble;                      // "27.3 %"; also the span's, if the formula is for that
   std::string formula;  // "(p-1)(F+B) = 9.00 ms, 27.3 %: exact here", or why none
   std::string memory;   // "at most 4 microbatches on rank 0, 4.0 GiB; fits into 8.0 GiB"
 };

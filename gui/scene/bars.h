@@ -1,8 +1,8 @@
-// Bars that follow each other, and what of any stretch of time they fill: one row
+// Consecutive bars, and how much of any interval they fill: one row
 // of a timeline with its levels of detail.
 //
-// Prefix sums of busy time by shade, one every block of bars, say exactly how much
-// of a pixel each shade fills, however many bars it holds. Plain values; const
+// Prefix sums of busy time by shade, one per block of bars, give exactly how much
+// of a pixel each shade fills, for any number of bars. Plain values; const
 // use is thread-safe.
 #pragma once
 
@@ -18,10 +18,10 @@
 
 namespace pipesim::gui {
 
-// What colours of work tell.
+// The meaning of the colours of work.
 enum class Colouring : std::uint8_t { kind, microbatch, error };
 
-// What a bar is drawn as: the place of a colour in the palette (gui/layout/palette.h).
+// A bar's shade: the index of a colour in the palette (gui/layout/palette.h).
 // 0 to 7 depend on the colouring; the others mean the same under every one.
 using Shade = std::uint8_t;
 inline constexpr int shade_count = 41;
@@ -44,7 +44,7 @@ constexpr Shade full_shade(Shade shade) {
   return is_lighter(shade) ? static_cast<Shade>((shade - first_lighter_shade) % 4) : shade;
 }
 
-// What bars refer to: a span of a run, a slice of an event trace; of a bubble the
+// What bars refer to: a span of a run, a slice of an event trace; for a bubble the
 // span that ends it.
 using Ref = std::uint32_t;
 inline constexpr Ref no_ref = 0xffffffff;
@@ -103,7 +103,7 @@ class BarRow {
   std::size_t first_ending_after(std::int64_t time_ns) const;
   // The bar that covers an instant, its end excluded.
   std::optional<std::size_t> at(std::int64_t time_ns) const;
-  // What bars filled before an instant, exactly.
+  // The time that bars fill before an instant, exactly.
   ShadeTimes filled_before(std::int64_t time_ns) const;
 
   // The same at instants that ascend, in much less time: O(1) where they are close.
@@ -143,7 +143,7 @@ class BarRow {
   std::size_t size_ = 0;
   std::array<Shade, shade_count> shades_{};
   std::size_t shades_used_ = 0;
-  // Of each block its last end, and what all bars before it fill, by shades(); at last
+  // For each block its last end, and what all bars before it fill, by shades(); at the end
   // what all bars do.
   LargeVector<std::int64_t> block_end_ns_;
   LargeVector<std::int64_t> before_;

@@ -1,5 +1,5 @@
-// A quantity over time as steps, such as the bytes that a rank holds, with the
-// greatest and least of any stretch of time in O(log n).
+// A step function of time, such as a rank's memory, with the
+// maximum and minimum over any interval in O(log n).
 //
 // Plain values; const use is thread-safe.
 #pragma once
@@ -39,7 +39,7 @@ class Curve {
     std::int64_t least = 0;
     std::int64_t most = 0;
   };
-  // Of the values in [from, to), the one that holds at `from` included; nothing
+  // Over the values in [from, to), including the one at `from`; nothing
   // where the curve starts later.
   std::optional<Extremes> extremes(std::int64_t from_ns, std::int64_t to_ns) const;
   Extremes extremes() const { return all_; }  // 0 where empty
@@ -64,11 +64,11 @@ class Curve {
 
   // The first point from `index` on at `time_ns` or later.
   std::size_t first_from(std::size_t index, std::int64_t time_ns) const;
-  // Of the points [first, last), at least one.
+  // Over the points [first, last), at least one.
   Extremes extremes_of(std::size_t first, std::size_t last) const;
 
   LargeVector<CurvePoint> points_;
-  // Of each `block` points; of each `block` of those; and so on.
+  // Over each `block` points; over each `block` of those; and so on.
   std::vector<LargeVector<Extremes>> levels_;
   Extremes all_;
   std::size_t peak_ = 0;

@@ -1,7 +1,7 @@
-// What is open: traces as they were read, and two of them compared.
+// What is open: traces as read, and a comparison of two of them.
 //
-// Immutable once made; shared between the window and whoever works in the
-// background; any thread.
+// Immutable once made; shared between the window and background
+// work; any thread.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ struct OpenTrace {
   const Warnings& warnings() const;
 };
 
-// A prediction beside a measurement.
+// A prediction and a measurement.
 struct Pair {
   std::array<int, 2> trace{};  // by Side: places among the document's traces
   Comparison comparison;
@@ -46,7 +46,7 @@ struct Pair {
   std::array<std::vector<OperationId>, 2> operation_of;
   std::array<std::size_t, 2> first_span{};
 
-  // Of a span of one side; no_operation where it is of another iteration.
+  // For a span of one side; no_operation if it is of another iteration.
   OperationId find(Side side, Ref span) const;
 };
 
@@ -55,7 +55,7 @@ struct Document {
   std::shared_ptr<const Pair> pair;            // null where there are no two runs to compare
   std::string not_compared;                    // why two runs are not; or empty
   std::vector<std::string> not_opened;         // of the files asked for last: what is wrong, each
-  std::optional<std::int64_t> capacity_bytes;  // of a rank's memory, where the user says it
+  std::optional<std::int64_t> capacity_bytes;  // of a rank's memory, if the user gives it
 
   const OpenTrace& trace(int index) const { return *traces[static_cast<std::size_t>(index)]; }
   // Which side of the pair a trace is, if any.
@@ -64,9 +64,9 @@ struct Document {
   int first_replica_of(int trace) const;
 };
 
-// What a side of the pair is called, by its source.
+// The name of a side of the pair, by its source.
 std::string name_of_side(const Document& document, Side side);
-// How a lane or column of a run is called: its side, else, of a replica beside its first, its
+// The name of a run's lane or column: its side, else, for a replica next to its first, its
 // number, else its name.
 std::string name_of_run(const Document& document, int trace);
 

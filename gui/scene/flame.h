@@ -8,7 +8,7 @@
 
 namespace pipesim::gui {
 
-// Of all traces, each within a frame of its side or name where there are several.
+// For all traces, each within a frame of its side or name if there are several.
 FlameGraph flame_graph_of(const Document& document);
 
 }  // namespace pipesim::gui

@@ -1,5 +1,5 @@
-// A run of an input pipeline as what an event trace shows: a track for each stream of each rank,
-// slices of actions, of the host's calls and of waits, arrows along what let actions go.
+// A run of an input pipeline as an event trace: a track for each stream of each rank,
+// slices of actions, of the host's calls and of waits, arrows along releases of actions.
 //
 // Plain values. Pure; any thread.
 #pragma once
@@ -26,7 +26,7 @@ struct InputSlice {
   std::uint32_t place = 0;  // among its rank's calls
 };
 
-// What the slices of such an event trace are.
+// The kinds of slices in such an event trace.
 struct OpenInput {
   InputRun run;
   std::vector<InputSlice> slices;          // by slice

@@ -1,4 +1,4 @@
-// What of a trace is looked at, and by how much its times are moved.
+// Which part of a trace is viewed, and the shift of its times.
 //
 // Pure; any thread.
 #pragma once
@@ -13,10 +13,10 @@
 
 namespace pipesim::gui {
 
-// The iteration that stands for the run; it has one.
+// The iteration that represents the run; it has one.
 const RecordedIteration& compared_iteration(const RecordedRun& run);
 
-// By how much a rank's clock was found to be ahead; 0 outside the pair's measured run.
+// How far a rank's clock was found to be ahead; 0 outside the pair's measured run.
 std::int64_t clock_ahead_ns(const Document& document, int trace, std::int32_t rank);
 
 // The first start of all slices and samples; in O(rows).

@@ -1,6 +1,6 @@
-// Open traces as rows of bars and curves, for one way of looking at them.
+// Open traces as rows of bars and curves, for one alignment and colouring.
 //
-// Built from a document, changed when the way of looking changes, and read by
+// Built from a document, updated when those change, and read by
 // layout, search and navigation. Plain values, which refer to nothing; const use is
 // thread-safe.
 #pragma once
@@ -43,7 +43,7 @@ struct SceneOptions {
 // In slot alignment the axis counts places; each is as wide as so many nanoseconds.
 inline constexpr std::int64_t slot_ns = 1000;
 
-// A bar of a trace, whatever row it is on.
+// A bar of a trace, on any row.
 struct Pick {
   std::int32_t trace = -1;
   Ref ref = no_ref;
@@ -78,7 +78,7 @@ struct CurveLane {
   std::optional<std::int64_t> capacity;
   std::string peak;  // what fills it at its peak: "0B6"; or empty
 
-  // What a point of the curve stands for.
+  // The meaning of a point of the curve.
   double value_of(std::int64_t point) const { return static_cast<double>(point) / scale; }
 };
 
@@ -106,7 +106,7 @@ struct Arrow {
 struct Scene {
   SceneOptions options;
   std::vector<Group> groups;
-  // Of each event trace's tracks the group; empty for runs, and where events are not shown.
+  // The group of each event trace's tracks; empty for runs, and if events are not shown.
   std::vector<std::vector<std::int32_t>> group_of_track;
   std::vector<Arrow> arrows;  // sorted by from_ns
   // The longest arrow, for whoever looks for all that cross a range.

@@ -1,4 +1,4 @@
-// What a scene is put together from; for scene.cpp.
+// The parts of a scene; for scene.cpp.
 #pragma once
 
 #include <vector>

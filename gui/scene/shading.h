@@ -1,4 +1,4 @@
-// Which shade the bars of one trace have under a colouring.
+// The shades of one trace's bars under a colouring.
 //
 // Refers to its document; const use is thread-safe.
 #pragma once
@@ -45,7 +45,7 @@ class Shading {
  public:
   Shading(const Document& document, int trace, Colouring colouring);
 
-  // Of a span or slice.
+  // For a span or slice.
   Shade of(Ref ref) const;
   // The same, but bubbles stay what they are.
   Shade of(const Bar& bar) const { return is_bubble(bar.shade) ? bar.shade : of(bar.ref); }
@@ -57,7 +57,7 @@ class Shading {
 
   const OpenTrace& trace_;
   Colouring colouring_;
-  int chunks_ = 1;              // of a run, a rank
+  int chunks_ = 1;              // of a run, per rank
   const Pair* pair_ = nullptr;  // where the trace is one of its sides
   Side side_{};
   std::vector<Shade> of_operation_;  // by error

@@ -1,4 +1,4 @@
-// What of a scene is looked at: range, rows, selection; and its history.
+// The view of a scene: range, rows, selection; and its history.
 //
 // Plain values. One owner, one thread.
 #pragma once
@@ -34,7 +34,7 @@ struct View {
   bool operator==(const View&) const = default;
 };
 
-// Whether the filter lets a group be shown: small letters and capitals are the same.
+// Whether the filter shows a group; case-insensitive.
 bool passes(const Group& group, std::string_view filter);
 
 // Views as they were, to go back to. A change of range, rows, options or marks is a

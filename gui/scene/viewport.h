@@ -1,4 +1,4 @@
-// Which time is at which pixel. Knows no widget and no data.
+// Maps times to pixels. Knows no widget and no data.
 #pragma once
 
 #include <cstdint>

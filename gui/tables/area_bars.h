@@ -1,4 +1,4 @@
-// The bars that lie in the selected area; for tables and histograms.
+// The bars in the selected area; for tables and histograms.
 //
 // Pure; any thread.
 #pragma once

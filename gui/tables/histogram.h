@@ -1,4 +1,4 @@
-// How long actions take: how many of them are of which length, by colour.
+// Histograms of action durations, by colour.
 //
 // Plain values. Pure functions; any thread.
 #pragma once

@@ -1,5 +1,5 @@
-// What is open as text for a terminal: of two runs what `pipesim compare` prints,
-// of one, or of events, what `pipesim report` does.
+// What is open as text for a terminal: for two runs the output of `pipesim compare`,
+// for one, or for events, that of `pipesim report`.
 //
 // Pure; any thread.
 #pragma once

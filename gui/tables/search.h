@@ -1,4 +1,4 @@
-// Finds bars and groups by what people type.
+// Finds bars and groups by text.
 //
 // Pure; any thread.
 #pragma once

@@ -1,5 +1,5 @@
-// What panels list: causes, operations, bubbles, details of a selection, sums over
-// an area; as text with what each row is about.
+// The contents of panels: causes, operations, bubbles, details of a selection, sums over
+// an area; as text, with the subject of each row.
 //
 // Figures and words are those of `pipesim compare` (sim/report). Pure functions; any
 // thread.
@@ -36,20 +36,20 @@ struct Table {
   std::string note;  // what is left out, or why it is empty
 };
 
-// Of the pair; empty with a note where there is none.
+// For the pair; empty with a note if there is none.
 Table cause_table(const Document& document);
 Table stage_kind_table(const Document& document);
-// Of each operation times on both sides and lateness by cause; the `most` latest.
+// Each operation's times on both sides and lateness by cause; the `most` latest.
 Table operation_table(const Document& document, std::size_t most = 20'000);
 Table gap_table(const Document& document);
-// Of each rank and run: busy, bubble by kind, peak.
+// For each rank and run: busy, bubble by kind, peak.
 Table bubble_table(const Document& document);
 // Names of event traces by self time: count, self, total, mean, greatest. Of input pipelines those
 // of all batches together.
 Table name_table(const Document& document, std::size_t most = 1'000);
-// Of what is picked, on both sides of the pair.
+// For the selection, on both sides of the pair.
 Table detail_table(const Document& document, const Scene& scene, const Pick& pick);
-// Of what is in the area, by kind or name: how many, their time in it, how long the whole ones are.
+// For the area, by kind or name: the count, their time in it, the durations of whole ones.
 Table area_table(const Document& document, const Scene& scene, const View& view);
 // The traces that are open: role, name, ranks, iterations, makespan, warnings.
 Table trace_table(const Document& document);

@@ -1,4 +1,4 @@
-// Coloured bars above the timeline that say what is odd or went wrong; each can be
+// Coloured bars above the timeline with warnings and errors; each can be
 // closed.
 //
 // Owned by the window; on its thread.

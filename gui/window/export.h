@@ -1,4 +1,4 @@
-// What is seen, as files. Files are written whole or not at all; errors are thrown
+// Exports the view as files. Files are written whole or not at all; errors are thrown
 // as Error.
 //
 // On the thread of the QApplication.

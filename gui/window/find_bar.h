@@ -1,4 +1,4 @@
-// Lines to type into below the timeline: search, and the filter of tracks.
+// Input lines below the timeline: search, and the filter of tracks.
 //
 // Owned by the window; on its thread.
 #pragma once

@@ -1,10 +1,10 @@
-// The flame graph of what is open: a line to search with, and boxes to zoom into.
+// The flame graph of what is open: a search line, and boxes to zoom into.
 //
 //   click          zooms into a box, or out to one around it; Esc, Home: to all
 //   wheel          scrolls
 //
-// Owned by the window; on its thread, but for the graph, which is added up in the background
-// when the panel is to be seen.
+// Owned by the window; on its thread, except the graph, which is computed in the background
+// when the panel is shown.
 #pragma once
 
 #include <QAbstractScrollArea>

@@ -1,4 +1,4 @@
-// All keys and what the mouse does, over the window.
+// All keys and mouse actions, over the window.
 //
 // Owned by the window; on its thread.
 #pragma once
@@ -12,7 +12,7 @@ class HelpOverlay : public QWidget {
  public:
   explicit HelpOverlay(QWidget* parent);
 
-  // What it lists, as HTML.
+  // Its contents, as HTML.
   static QString text();
 
  protected:

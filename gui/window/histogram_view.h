@@ -1,4 +1,4 @@
-// A histogram as bars, runs below each other; a click on a bar tells what is in it.
+// A histogram as bars, one run below the other; a click on a bar shows what is in it.
 //
 // Owned by the window; on its thread.
 #pragma once

@@ -1,6 +1,6 @@
-// A small card beside the pointer: what is under it, on both sides of a comparison.
+// A small card next to the pointer: what is under it, on both sides of a comparison.
 //
-// A child of what it lies on; passes the mouse through.
+// A child of the widget it covers; passes the mouse through.
 #pragma once
 
 #include <QFont>
@@ -21,9 +21,9 @@ class HoverCard : public QWidget {
 
   // Beside `position`, within the parent.
   void show_at(const QPoint& position, const Session& session, const Hit& hit);
-  // What it showed is open no more.
+  // Called when what it showed is closed.
   void forget() { shown_.reset(); }
-  // What it says: a line a row, cells with tabs between.
+  // Its text: one line per row, cells separated by tabs.
   QString text() const;
 
  protected:

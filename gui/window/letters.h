@@ -1,7 +1,7 @@
-// The letters of the viewer: fonts of its own, so that a picture is the same on
+// The viewer's own fonts, so that a picture is the same on
 // every machine.
 //
-// To be used once a QGuiApplication is there, on its thread.
+// For use once a QGuiApplication exists, on its thread.
 #pragma once
 
 #include <QFont>

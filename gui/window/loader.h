@@ -1,8 +1,8 @@
 // Reads and compares in the background, one thing at a time.
 //
 // Owned by the window; its functions are called on the window's thread, where
-// its signals arrive, too. Each work gets a thread of its own. What is given up
-// runs out unheard; only the destructor waits for it.
+// its signals arrive, too. Each job gets its own thread. A cancelled job
+// runs to its end unnoticed; only the destructor waits for it.
 #pragma once
 
 #include <QObject>
@@ -22,7 +22,7 @@ class Loader : public QObject {
   explicit Loader(QObject* parent = nullptr) : QObject(parent) {}
   ~Loader() override;
 
-  // Makes a document by `work` and its scene. What goes on already is given up.
+  // Makes a document by `work` and its scene. Cancels the running job.
   void start(std::function<Document(const Report&)> work, const SceneOptions& options);
   void cancel();
   bool busy() const { return current_ != none; }
@@ -45,7 +45,7 @@ class Loader : public QObject {
   // The last that is heard of a job.
   void end(int number, const std::shared_ptr<Opened>& result, const QString& sentence);
 
-  std::map<int, Job> jobs_;  // by number: what goes on, and what was given up but still runs
+  std::map<int, Job> jobs_;  // by number: the running job, and cancelled ones that still run
   int current_ = none;
   int last_ = none;
 };

@@ -1,6 +1,6 @@
-// The window: menus, tool bar, timeline, panels; and what goes on in the background.
+// The window: menus, tool bar, timeline, panels; and background work.
 //
-// One owner; lives on the thread of the QApplication. What goes wrong becomes a
+// One owner; lives on the thread of the QApplication. Errors become a
 // banner, never an exception.
 #pragma once
 
@@ -47,7 +47,7 @@ struct WindowOptions {
   std::string settings_file;   // where recent files and the theme are kept; empty: nowhere
   std::optional<Theme> theme;  // else the last one, else the desktop's
   SceneOptions scene;
-  // Whether its colouring was asked for; else input pipelines alone are coloured by batch.
+  // Whether the user chose its colouring; else only input pipelines are coloured by batch.
   bool colouring_chosen = false;
   std::optional<std::int64_t> capacity_bytes;
   // Once the first traces are there: what is picked, as search() finds it, and what
@@ -92,7 +92,7 @@ class MainWindow : public QMainWindow {
  signals:
   void loaded();                          // something else is shown now
   void problem(const QString& sentence);  // what was asked for failed; a banner says it, too
-  void idle();                            // nothing goes on in the background any more
+  void idle();                            // no background work is running any more
 
  protected:
   void dragEnterEvent(QDragEnterEvent* event) override;
@@ -111,7 +111,7 @@ class MainWindow : public QMainWindow {
   TablePanel* add_table(const QString& name, const char* id, TablePanel::Make make,
                         TablePanel::DependsOn depends_on);
 
-  // What is done in the background to what is open.
+  // Background work on what is open.
   struct Job {
     std::function<Document(const Document& before, const Report&)> work;
     QStringList paths = {};  // the files that it opens
@@ -119,8 +119,8 @@ class MainWindow : public QMainWindow {
   };
   // What is open, shown or not.
   std::shared_ptr<const Document> base_document() const;
-  void start(Job job);        // gives up what goes on
-  void start_after(Job job);  // waits for what goes on
+  void start(Job job);        // cancels the running job
+  void start_after(Job job);  // waits for the running job
   void start_next();
   bool refuses_while_loading();
   void show_loaded(Opened opened);
@@ -195,7 +195,7 @@ class MainWindow : public QMainWindow {
   QLabel* hidden_ = nullptr;
   QWidget* progress_ = nullptr;
   QProgressBar* progress_bar_ = nullptr;
-  Job job_;  // what goes on, or went on last
+  Job job_;  // the running job, or the last one
   std::deque<Job> waiting_;
   bool coloured_by_batch_ = false;  // since that is the default of what is open
   bool looked_ = false;             // the first traces were shown as the options say

@@ -1,4 +1,4 @@
-// The strip above the timeline: all there is, and the part that is looked at, which
+// The strip above the timeline: everything, with the visible part, which
 // can be dragged, or moved by a click.
 //
 // Owned by the window; on its thread.

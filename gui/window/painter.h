@@ -1,4 +1,4 @@
-// Puts a draw list on an image: the one way from the core to pixels.
+// Paints a draw list on an image: the only way from the core to pixels.
 //
 // One owner, on the thread of the QGuiApplication.
 #pragma once

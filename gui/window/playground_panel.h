@@ -1,5 +1,5 @@
-// A panel to play with a pipeline: every change is played at once, and said in words;
-// step by step it follows one microbatch.
+// The playground's panel: every change is simulated at once, and described in words;
+// it follows one microbatch step by step.
 //
 // Owned by the window; on its thread. What is played is what gui/playground plays; the
 // panel shows no timeline itself.
@@ -20,7 +20,7 @@ class QToolButton;
 
 namespace pipesim::gui {
 
-// What was asked for and what came of it; no trace where that can't be played.
+// The settings and their result; no trace if they can't be simulated.
 struct Played {
   Settings settings;
   Outcome outcome;

@@ -1,4 +1,4 @@
-// A picture of the whole window, without a person.
+// A picture of the whole window, without a user.
 //
 // On the thread of the QApplication.
 #pragma once

@@ -1,5 +1,5 @@
-// What the window's parts share: what is open, how it is looked at, and what was
-// drawn last. Whoever changes it does so here; the parts follow its signals.
+// State shared by the window's parts: what is open, the view, and the last
+// picture. All changes go through it; the parts follow its signals.
 //
 // Owned by the window; lives on the thread of the QApplication.
 #pragma once

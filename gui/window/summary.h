@@ -1,4 +1,4 @@
-// The panel that answers first: whether the prediction held, where the difference comes
+// The summary panel: whether the prediction held, where the difference comes
 // from, and what causes it.
 //
 // Owned by the window; on its thread.

@@ -1,5 +1,5 @@
-// A table of the core as Qt shows it: sorted by a click on a heading, a click on a
-// row tells what the row is about.
+// A table of the core in Qt: a click on a heading sorts it, a click on a
+// row reports the row's subject.
 //
 // Owned by the window; on its thread.
 #pragma once
@@ -77,16 +77,16 @@ class TablePanel : public QWidget {
   void wrap_texts();
   // Only columns of these names are to be seen; files have all.
   void show_columns(std::vector<std::string> names) { shown_ = std::move(names); }
-  // Rows stand in blocks beside each other where there is room; the first column labels them.
+  // Rows are in blocks side by side if there is room; the first column labels them.
   void fold();
-  // With a histogram beside it: of what rows that are chosen are about, of all where none is.
+  // With a histogram next to it: of the selected rows' subjects, or of all.
   using MakeHistogram = std::function<Histogram(const Session&, const std::vector<Pick>& chosen)>;
   void add_histogram(MakeHistogram make);
 
   QTableView& view() { return *view_; }
   const TableModel& model() const { return *model_; }
   HistogramView* histogram() { return histogram_; }
-  // What it shows, whole, in the order of its rows.
+  // All its contents, in the order of its rows.
   Table table() const;
   // Makes it now if it is out of date.
   void refresh();

@@ -21,7 +21,7 @@ namespace {
 using Runs = std::span<const RecordedRun* const>;
 
 [[noreturn]] void differ(const RecordedRun& a, const RecordedRun& b, const std::string& how) {
-  throw input_error(fmt::format("{} and {} {}; calibrate each by itself", a.name, b.name, how));
+  throw input_error(fmt::format("{} and {} {}; calibrate each on its own", a.name, b.name, how));
 }
 
 std::string_view source_name(Source source) {
@@ -107,7 +107,8 @@ Calibration calibrate(std::span<const RecordedRun> all) {
     if (by_layer) check_layers(*run);
     const auto computes = [](const Span& span) { return is_compute(span.action.kind); };
     if (std::ranges::none_of(run->spans, computes)) {
-      throw work_error(fmt::format("{}: no action was recorded; nothing can be told", run->name));
+      throw work_error(
+          fmt::format("{}: no action was recorded; there is nothing to calibrate from", run->name));
     }
   }
 
@@ -144,7 +145,7 @@ Calibration calibrate(std::span<const RecordedRun> all) {
         return !entry.backward_input || !entry.backward_weight;
       })) {
     provenance.notes.insert(provenance.notes.begin(),
-                            "I and W: no stage did them apart; each is half a B");
+                            "I and W: no stage ran them separately; each is half a B");
   }
   (by_layer ? costs.layers : costs.costs.stages) = std::move(compute.entries);
   check_readable(costs, *runs.front());

@@ -176,7 +176,7 @@ struct Subject {
   }
   [[noreturn]] void lacks(std::size_t entry, std::string_view what) const {
     throw input_error(
-        fmt::format("{}: nothing was measured of {} of {} alone; calibrate from a run that has it",
+        fmt::format("{}: {} of {} was not measured alone; calibrate from a run that has it",
                     run.name, what, name(entry)));
   }
 };

@@ -63,7 +63,7 @@ void add_odd_layers(const CostsFile& costs, std::vector<std::string>& doubts) {
       const std::int64_t spread_ns = median_of(times, &LayerTime::spread_ns);
       for (const LayerTime& time : times) {
         if (std::abs(time.ns - usual_ns) <= std::max(time.spread_ns, spread_ns)) continue;
-        odd.push_back(fmt::format("{} of {} takes {}, of others like it {}", field.name,
+        odd.push_back(fmt::format("{} of {} takes {}, others like it {}", field.name,
                                   printable(entries[time.layer].name), format_time(time.ns),
                                   format_time(usual_ns)));
       }
@@ -76,7 +76,7 @@ void add_odd_layers(const CostsFile& costs, std::vector<std::string>& doubts) {
   }
   if (odd.size() > most_named) all += fmt::format("; and {} more", odd.size() - most_named);
   doubts.push_back(all +
-                   "; that is more than they vary by: a rank was slower or disturbed, so record "
+                   "; that is more than they vary: a rank was slower or disturbed, so record "
                    "more iterations, or look at its processor");
 }
 
@@ -89,7 +89,7 @@ std::vector<std::string> doubts_about(const CostsFile& costs, std::span<const Re
     if (taken < disturbed) continue;
     doubts.push_back(
         fmt::format("{}: others had the processors for {} of the time that ranks computed; that is "
-                    "left out of what layers take, but messages may have waited for it: record "
+                    "excluded from the layers' times, but messages may have waited for it: record "
                     "again with nothing else running, and a processor for each rank",
                     run.name, format_percent(taken)));
   }

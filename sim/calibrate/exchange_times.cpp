@@ -172,7 +172,7 @@ ExchangeTimes exchange_times(std::span<const RecordedRun* const> runs, bool by_l
   }
   if (all.empty()) {
     result.notes.push_back(
-        "replicas: no exchange was recorded; what one takes is not known, and no other number of "
+        "replicas: no exchange was recorded, so its time is not known, and no other number of "
         "them can be predicted");
     return result;
   }
@@ -187,7 +187,7 @@ ExchangeTimes exchange_times(std::span<const RecordedRun* const> runs, bool by_l
   if (!fit.is_told_apart) {
     result.notes.push_back(
         "replicas: all exchanges are of about one size, so that latency can't be told from "
-        "bandwidth; all of it is bandwidth");
+        "bandwidth; all of it is attributed to bandwidth");
   }
   return result;
 }

@@ -107,7 +107,7 @@ void set_outputs(std::span<const RecordedRun* const> runs, bool by_layer,
   }
   if (known.empty()) {
     if (entries.size() > 1) {
-      notes.push_back("output_bytes: nothing was sent between ranks; taken to be 0");
+      notes.push_back("output_bytes: nothing was sent between ranks; assumed 0");
     }
     return;
   }
@@ -186,7 +186,7 @@ std::vector<std::string> set_bytes(std::span<const RecordedRun* const> runs, boo
   };
   if (residue.empty() && any(activations)) {
     notes.push_back(
-        "weight_residue_bytes: no I ran without its W; taken to be 0, so that memory between I and "
+        "weight_residue_bytes: no I ran without its W; assumed 0, so memory between I and "
         "W is missing");
   }
   const auto note = [&](const std::vector<PartsSum>& sums, std::string_view what,

@@ -277,7 +277,7 @@ SaveTimes save_times(std::span<const RecordedRun* const> runs, bool by_layer,
   }
   if (solution[of_sync] == 0 && save.bytes_per_second) {
     result.notes.push_back(
-        "save: what syncing takes can't be told from what writing bytes takes; all of it is the "
+        "save: syncing can't be told from writing; all of the time is attributed to the "
         "storage's rate");
   }
   return result;

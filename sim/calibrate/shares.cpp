@@ -127,7 +127,7 @@ std::vector<double> deal_out(const std::vector<PartsSum>& sums, const std::vecto
     constexpr std::size_t most = 256;
     if (group.parts.size() > most) {
       throw input_error(fmt::format(
-          "{} kinds of layers are to be told apart by sums that overlap; at most {} can be: give "
+          "{} kinds of layers share overlapping sums; at most {} can be told apart: give "
           "layers of a kind one name and a number, as 'block 1' and 'block 2'",
           group.parts.size(), most));
     }

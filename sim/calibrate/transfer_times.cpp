@@ -160,7 +160,7 @@ TransferTimes transfer_times(std::span<const RecordedRun* const> runs, std::int6
     std::ranges::stable_sort(transfers, {}, &Transfer::took_ns);
     transfers.resize((transfers.size() + 9) / 10);
     result.notes.push_back(
-        "p2p: no message was awaited when it was sent; its time is that of the fastest tenth");
+        "p2p: no receiver was waiting when its message was sent; the fastest tenth gives the time");
   }
   std::set<std::int64_t> sizes;
   Samples all;

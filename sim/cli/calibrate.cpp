@@ -112,10 +112,10 @@ std::string link_text(const Link& link) {
 std::string closing_text(const CostsFile& costs, std::int64_t StageCosts::*of_layer,
                          const std::optional<std::int64_t>& every,
                          const std::vector<std::int64_t>& by_rank) {
-  if (every) return format_time(*every) + " a rank";
+  if (every) return format_time(*every) + " per rank";
   if (!by_rank.empty()) {
     const auto [least, most] = std::ranges::minmax(by_rank);
-    return fmt::format("{} to {} a rank", format_time(least), format_time(most));
+    return fmt::format("{} to {} per rank", format_time(least), format_time(most));
   }
   std::int64_t sum = 0;
   for (const StageCosts& layer : costs.layers) sum += layer.*of_layer;
@@ -132,7 +132,7 @@ std::string save_text(const SaveCosts& save, std::int64_t checkpoints) {
                ? fmt::format("{:.2f} GB/s", static_cast<double>(*bytes_per_second) / 1e9)
                : "unlimited";
   };
-  std::string out = fmt::format("save      storage {}, sync {} a rank, published in {}",
+  std::string out = fmt::format("save      storage {}, sync {} per rank, published in {}",
                                 rate(save.bytes_per_second), format_time(save.sync_ns),
                                 format_time(save.publish_ns));
   if (save.copy_bytes_per_second) {
@@ -151,7 +151,7 @@ std::string lines(const Calibration& calibration) {
         format_count(provenance.transfers->samples), format_count(calibration.transfers),
         format_time(provenance.transfers->p10_ns), format_time(provenance.transfers->p90_ns));
     if (costs.receive_ns > 0) {
-      out += fmt::format("          a message keeps its receiver {} more\n",
+      out += fmt::format("          a message occupies its receiver for {} more\n",
                          format_time(costs.receive_ns));
     }
     for (const auto& [edge, link] : costs.costs.edges) {
@@ -159,7 +159,7 @@ std::string lines(const Calibration& calibration) {
     }
   }
   if (const auto& replicas = costs.costs.replicas) {
-    out += fmt::format("replicas  {} of a step; {} count\n",
+    out += fmt::format("replicas  {} per step; {} count\n",
                        link_text({replicas->latency_ns, replicas->bytes_per_second}),
                        plural(provenance.replicas->samples, "collective"));
   }
@@ -218,14 +218,13 @@ void set_up_calibrate(CommandLine& command) {
   auto flags = std::make_shared<CalibrateFlags>();
   command.add_flags(
       "", {FlagHelp("traces", &flags->traces, "TRACE", "runs of one model, see below").required(),
-           FlagHelp("-o,--output", &flags->output, "FILE.json", "the costs.json that is written")
-               .required()});
+           FlagHelp("-o,--output", &flags->output, "FILE.json", "costs.json to write").required()});
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(
-      "Each trace of pipeexec is a run, and several are more samples; the profiles that\n"
-      "PyTorch wrote, one per rank, are one run. Traces with layers give costs by\n"
-      "layer, which any --layout deals out; others give costs by stage.\n"
+      "Each trace of pipeexec is one run; several give more samples. The profiles that\n"
+      "PyTorch writes, one per rank, are one run. Traces with layers give costs by\n"
+      "layer, usable with any --layout; others give costs by stage.\n"
       "\n"
       "Examples:\n"
       "  mpirun -n 2 pipeexec --schedule gpipe --microbatches 4 --trace run.json\n"

@@ -44,13 +44,13 @@ bool are_input_traces(const CompareFlags& flags, const CommandLine& command) {
   const bool first = is_input_trace(flags.files[0]), second = is_input_trace(flags.files[1]);
   if (first != second) {
     throw input_error(
-        fmt::format("{} is a run of an input pipeline, {} is none; compare two runs of one kind",
+        fmt::format("{} is a run of an input pipeline, {} is not; compare two runs of one kind",
                     printable(flags.files[first ? 0 : 1]), printable(flags.files[first ? 1 : 0])));
   }
   if (!first) return false;
   const std::string other = command.first_given({"traces", "--json"});
   if (flags.files.size() > 2 || !other.empty()) {
-    throw input_error(fmt::format("{}: runs of an input pipeline have no use for it",
+    throw input_error(fmt::format("{}: it does not apply to runs of an input pipeline",
                                   flags.files.size() > 2 ? quote(flags.files[2]) : other));
   }
   return true;
@@ -113,15 +113,15 @@ void set_up_compare(CommandLine& command) {
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags(
       "Output",
-      {{"--operations", &flags->operations, "FILE.csv", "writes times and lateness of each action"},
-       {"--html", &flags->html, "FILE.html", "writes all of it as a page for a browser"},
-       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws both timelines, for a paper"},
+      {{"--operations", &flags->operations, "FILE.csv", "writes each action's times and lateness"},
+       {"--html", &flags->html, "FILE.html", "writes the report as an HTML page"},
+       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws both timelines as a figure"},
        {"--json", &flags->json, "prints the result as one JSON object"}});
   command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(
-      "Traces are of pipesim, pipeexec or PyTorch's profiler; a profile measured on\n"
-      "several ranks is one run in as many files, or in a folder. Either may be any of\n"
-      "these: they are called what they are. --schedule is by default PREDICTED's.\n"
+      "Traces come from pipesim, pipeexec or PyTorch's profiler; a profile of several\n"
+      "ranks is one run in as many files, or in a folder. Either side may be any of\n"
+      "these, and is labelled accordingly. --schedule defaults to PREDICTED's.\n"
       "\n"
       "Examples:\n"
       "  pipesim compare predicted.json measured.json --html report.html\n"

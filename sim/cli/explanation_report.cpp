@@ -61,7 +61,7 @@ std::string layer_table(const Explanation& explanation, std::size_t width) {
     for (std::size_t u = 0; u < time_use_count; ++u) add(kind.forward[u], kind.backward[u]);
     add(forward, backward);
   }
-  std::string out = fmt::format("one microbatch through a layer, {}\n", unit.name);
+  std::string out = fmt::format("one microbatch through one layer, {}\n", unit.name);
   out += table(labels_of({"sum"}), groups, width);
   if (shown < explanation.layers.size()) {
     out +=
@@ -111,7 +111,7 @@ std::string rank_time_table(const Explanation& explanation, std::int64_t makespa
     add(makespan_ns - busy);
     add(makespan_ns);
   }
-  std::string out = "an iteration of each rank\n" +
+  std::string out = "one iteration on each rank\n" +
                     table(labels_of({"busy", "bubble", "iteration"}), groups, width);
   if (shown.size() < runs.size()) {
     out += fmt::format("{} of {} that differ; --json lists all ranks\n", shown.size(), runs.size());
@@ -139,7 +139,7 @@ std::string next_to_compute_table(const Explanation& explanation, std::size_t wi
     }
     groups.push_back({"", {std::move(column)}});
   }
-  return fmt::format("exchanged with replicas next to compute, {}\n", unit.name) +
+  return fmt::format("exchanged with replicas during compute, {}\n", unit.name) +
          table({"rank", "gradients reduced", "  in bubbles", "weights gathered", "  in bubbles"},
                groups, width) +
          "\n";
@@ -204,7 +204,7 @@ std::string memory_table(const Explanation& explanation, std::int64_t memory_byt
     column.cells.push_back(unit.text(std::max<std::int64_t>(0, total - memory_bytes)));
     groups.push_back({"", {std::move(column)}});
   }
-  std::string out = fmt::format("memory of each rank at its fullest, {}\n", unit.name);
+  std::string out = fmt::format("peak memory per rank, {}\n", unit.name);
   out += table(labels, groups, width);
   if (shown.size() < explanation.ranks.size()) {
     out += fmt::format("{} of {} ranks; --json lists them all\n", shown.size(),
@@ -237,7 +237,7 @@ std::string use_of_devices(const CostModel& model, const Throughput& throughput,
                      with_prefix(throughput.peak_flops_per_second),
                      plural(model.training().devices(), "device"));
   if (throughput.recomputed_flops > 0) {
-    out += fmt::format("; with {}FLOP computed again it is {} (HFU)",
+    out += fmt::format("; counting {}FLOP of recomputation, {} (HFU)",
                        with_prefix(throughput.recomputed_flops), format_percent(*throughput.hfu));
   }
   return out + ".\n";
@@ -246,7 +246,7 @@ std::string use_of_devices(const CostModel& model, const Throughput& throughput,
 std::string unverified(const CostModel& model, const Explanation& explanation) {
   const auto part = [](const std::string& name, const std::vector<std::string>& keys) {
     return keys.empty() ? std::string()
-                        : fmt::format("of {} {}", printable(name), fmt::join(keys, ", "));
+                        : fmt::format("{} {}", printable(name), fmt::join(keys, ", "));
   };
   const Cluster& cluster = model.cluster();
   const std::string of_device = part(cluster.device.name, explanation.unverified_of_device);

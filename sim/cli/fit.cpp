@@ -77,7 +77,7 @@ void run_fit(const FitFlags& flags) {
   view.before = predict_all(cluster, runs);
   // What is reported is what the file predicts.
   view.after = predict_all(parse_cluster(text, flags.output.value_or("the fitted cluster")), runs);
-  progress->show("looking for the run to measure next");
+  progress->show("choosing the next run to measure");
   view.next = next_run(table, runs, start, fitted, cluster);
   if (output) {
     output->write(text);
@@ -98,27 +98,27 @@ void set_up_fit(CommandLine& command) {
   auto flags = std::make_shared<FitFlags>();
   command.add_flags(
       "Input",
-      {FlagHelp("runs", &flags->runs, "RUNS.csv", "measured iterations, a row each").required(),
+      {FlagHelp("runs", &flags->runs, "RUNS.csv", "measured iterations, one per row").required(),
        {"--cluster", &flags->cluster, "NAME|FILE", "where they ran; `pipesim clusters` lists them"},
-       {"--software", &flags->software, "NAME|FILE", "what trained; default the device's"}});
+       {"--software", &flags->software, "NAME|FILE", "trainer; default the device's"}});
   command.add_flags("Output", {{"-o,--output", &flags->output, "FILE.json",
                                 "writes the cluster, for --cluster FILE.json"},
                                {"--json", &flags->json, "prints one JSON object"}});
   command.set_work([flags] { run_fit(*flags); });
   command.set_footer(
-      "RUNS.csv has a header and three rows or more. Columns are called like flags:\n"
+      "RUNS.csv has a header and three rows or more. Columns are named like flags:\n"
       "model, stages, microbatches or global_batch, schedule, virtual_stages,\n"
       "micro_batch_size, sequence_length, tensor_parallel, sequence_parallel,\n"
-      "data_parallel, zero, recompute, and so on; and seconds, what an iteration took.\n"
+      "data_parallel, zero, recompute, and so on; and seconds, an iteration's time.\n"
       "peak_bytes, peak_gib or peak_gb is the memory of the fullest rank. trace is a\n"
       "recorded run, or a folder of a profile's files: its forwards, backwards and\n"
-      "messages count, too, and without seconds its median iteration. Two runs with\n"
-      "traces may be enough. An empty cell is a flag that is not given.\n"
+      "messages count, too, and so does its median iteration without seconds. Two\n"
+      "runs with traces may be enough. An empty cell means the flag is not given.\n"
       "\n"
-      "Fitted are, as far as the runs tell them: efficiency, elementwise_traffic, the\n"
+      "Fits, as far as the runs determine them: efficiency, elementwise_traffic, the\n"
       "host's times, p2p_overhead, the share of network cards and the rates within a\n"
-      "node; of three peaks and more activation_memory, state_bytes, reserved_memory.\n"
-      "What they do not tell stays as it was.\n"
+      "node; and from three or more peaks activation_memory, state_bytes and\n"
+      "reserved_memory. All else stays as it was.\n"
       "\n"
       "Examples:\n"
       "  pipesim fit runs.csv --cluster dgx-h100 --software nanotron -o mine.json\n"

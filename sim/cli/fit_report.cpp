@@ -102,7 +102,7 @@ std::string key_of(Constant constant, const ConstantEntry& entry) {
 
 std::string why_kept(const FittedConstant& one) {
   if (!one.is_needed) return "kept: no run depends on it";
-  return fmt::format("kept: runs leave {:.0f} % of it open", one.open_share * 100);
+  return fmt::format("kept: runs leave {:.0f} % of it uncertain", one.open_share * 100);
 }
 
 std::string constants_table(const FitView& view) {
@@ -227,7 +227,8 @@ std::string next_text(const FitView& view, int width) {
   if (!view.next) return "";
   const Promise& promise = view.next->promise;
   const std::string_view name = name_of(promise.constant);
-  return wrap(fmt::format("\nOf {} near these, this one is known least, to {}; measured, it would "
+  return wrap(fmt::format("\nOf {} similar to these, this one is the least certain, to {}; "
+                          "measuring it would "
                           "narrow {} from {} to {}:\n",
                           plural(view.next->tried, "run"), times_text(promise.spread), name,
                           times_text(promise.spread_before), times_text(promise.spread_after)),
@@ -240,7 +241,7 @@ std::string peaks_text(const FitView& view) {
   if (peaks.runs.empty()) return "";
   std::string out = "\n" + runs_table(view, peaks, "memory of the fullest rank");
   if (!view.fitted.memory) {
-    out += fmt::format("memory is not fitted: {} or more peaks tell its constants\n", least_runs);
+    out += fmt::format("memory is not fitted: its constants need {} or more peaks\n", least_runs);
   }
   return out;
 }
@@ -253,7 +254,7 @@ std::string fit_report(const FitView& view, int width) {
   const std::string software = view.cluster.device.software.name;
   const auto errors_text = [](const ErrorTable& table) {
     return fmt::format(
-        "erred by {:.1f} % in the mean, now by {:.1f} %, and by {:.1f} % where each run is "
+        "erred by {:.1f} % on average, now by {:.1f} %, and by {:.1f} % where each run is "
         "predicted by the others",
         table.columns[0].mean() * 100, table.columns[1].mean() * 100,
         table.columns[2].mean() * 100);
@@ -271,7 +272,7 @@ std::string fit_report(const FitView& view, int width) {
     for (std::size_t row = 0; row < table->runs.size(); ++row)
       has_outlier |= table->is_outlier(row);
   }
-  if (has_outlier) out += "* does not go with the others, and hardly counts\n";
+  if (has_outlier) out += "* an outlier, which hardly counts\n";
   if (!view.notes.empty()) out += "\n" + wrap(view.notes, width);
   return out + next_text(view, width);
 }

@@ -123,7 +123,7 @@ class LinesOfRuns {
       }
       if (std::find(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(i),
                     columns[i]) != columns.begin() + static_cast<std::ptrdiff_t>(i)) {
-        throw input_error(fmt::format("{}:{}: column {} is there twice; omit one of them", where,
+        throw input_error(fmt::format("{}:{}: column {} is given twice; omit one of them", where,
                                       i + 1, columns[i]));
       }
     }
@@ -145,7 +145,7 @@ class LinesOfRuns {
     row.line = lines_[index].first;
     std::vector<std::string> cells = cells_of(lines_[index].second, place(row.line));
     if (cells.size() != columns.size()) {
-      throw input_error(fmt::format("{}: {} for {}; give each column one, which may be empty",
+      throw input_error(fmt::format("{}: {} for {}; give each column a cell, which may be empty",
                                     place(row.line),
                                     plural(static_cast<std::int64_t>(cells.size()), "cell"),
                                     plural(static_cast<std::int64_t>(columns.size()), "column")));
@@ -188,7 +188,7 @@ std::int64_t positive(const std::string& text, std::string_view column, int scal
   if (value.status == ScaledDecimal::Status::fine && value.value > 0 && value.value <= most) {
     return value.value;
   }
-  throw input_error(fmt::format("{}: {} is no number above 0 within reason; give one such as {}",
+  throw input_error(fmt::format("{}: {} is not a number above 0 within reason; give one such as {}",
                                 column, quote(text), example));
 }
 
@@ -269,7 +269,7 @@ MeasuredIteration measured_run(const RunRow& row, const FitStart& start, std::st
   const Flag trace = cell(row.cells, "trace");
   if (!seconds && !trace) {
     throw input_error(
-        "seconds: is empty; give what an iteration took, a trace of it, or remove the row");
+        "seconds: is empty; give an iteration's time, a trace of it, or remove the row");
   }
   if (seconds) run.measured_ns = positive(*seconds, "seconds", 9, max_time_ns, "3.26");
   run.peak_bytes = peak_of(row.cells);

@@ -24,10 +24,10 @@ class SameRun {
 
   void require(bool is_same, const std::string& traced, const std::string& asked) const {
     if (is_same) return;
-    throw input_error(
-        fmt::format("trace: {} is of {}, and the row of {}; give the trace of this run, or correct "
-                    "the row",
-                    path_, traced, asked));
+    throw input_error(fmt::format(
+        "trace: {} is of {}, but the row is of {}; give the trace of this run, or correct "
+        "the row",
+        path_, traced, asked));
   }
   void require_count(std::int64_t traced, std::int64_t asked, std::string_view name) const {
     require(traced == asked, plural(traced, name), plural(asked, name));

@@ -93,7 +93,7 @@ void predict_iteration(const GoodputFlags& flags, GoodputJob& job,
   progress.show("simulating an iteration");
   job.question.iteration_ns = prepared.predict().iteration_ns();
   if (job.question.iteration_ns == 0) {
-    throw input_error("the iteration predicted takes no time; give costs that do");
+    throw input_error("the predicted iteration takes no time; give costs that take some");
   }
   if (!prepared.model) return;
   job.name = prepared.model->model().name;
@@ -130,18 +130,18 @@ void read_saves(const GoodputFlags& flags, std::optional<std::int64_t> model_byt
   std::int64_t written_ns = 0;
   if (flags.save_time) {
     if (flags.storage || flags.checkpoint_bytes) {
-      throw input_error(fmt::format("--save-time and {} both say how long a save takes; keep one",
+      throw input_error(fmt::format("--save-time and {} both give the time of a save; keep one",
                                     flags.storage ? "--storage" : "--checkpoint-bytes"));
     }
     written_ns = parse_duration_ns(*flags.save_time, "--save-time");
   } else {
     if (!job.checkpoint_bytes) {
       throw input_error(
-          "what is saved is missing: give --model, --checkpoint-bytes or --save-time");
+          "the size of a save is missing: give --model, --checkpoint-bytes or --save-time");
     }
     if (!flags.storage) {
       throw input_error(
-          "--storage is missing: the rate that checkpoints are written at, such as 2GB/s, shared "
+          "--storage is missing: the rate at which checkpoints are written, such as 2GB/s, shared "
           "by all devices, or 2GB/s/device");
     }
     const SaveRate rate = parse_save_rate(*flags.storage, "--storage");
@@ -161,7 +161,7 @@ void read_saves(const GoodputFlags& flags, std::optional<std::int64_t> model_byt
   }
   if (!job.checkpoint_bytes) {
     throw input_error(
-        "--copy is missing: for how long an asynchronous save holds training up, such as 200ms");
+        "--copy is missing: how long an asynchronous save stalls training, such as 200ms");
   }
   SaveRate rate{DeviceSpec().host_bytes_per_second, true};
   if (flags.costs.model.cluster) {
@@ -176,7 +176,7 @@ std::int64_t mtbf_of(const GoodputFlags& flags, const GoodputJob& job, std::opti
   constexpr std::string_view no_time =
       "between failures leaves no time to train; give a longer one";
   if (flags.mtbf && flags.device_mtbf) {
-    throw input_error("--mtbf and --device-mtbf both say how often failures come; keep one");
+    throw input_error("--mtbf and --device-mtbf both give the failure rate; keep one");
   }
   if (!flags.mtbf && !flags.device_mtbf) {
     throw input_error(
@@ -187,7 +187,7 @@ std::int64_t mtbf_of(const GoodputFlags& flags, const GoodputJob& job, std::opti
   const std::int64_t given_ns =
       positive_duration(flags.mtbf ? *flags.mtbf : *flags.device_mtbf, name, no_time);
   if (flags.device_mtbf && !job.devices) {
-    throw input_error("--device-mtbf: how many devices there are is not known; give --devices");
+    throw input_error("--device-mtbf: the number of devices is not known; give --devices");
   }
   double ns = static_cast<double>(given_ns);
   if (flags.device_mtbf) {
@@ -215,26 +215,27 @@ void add_goodput_flags(CommandLine& command, GoodputFlags& flags) {
   command.add_flags(
       "Failures",
       {{"--mtbf", &flags.mtbf, "T", "mean time between failures of the job"},
-       {"--device-mtbf", &flags.device_mtbf, "T", "of one device; the job's is T / N"},
+       {"--device-mtbf", &flags.device_mtbf, "T", "the same of one device; the job's is T / N"},
        {"--restart", &flags.restart, "T", "from a failure to training again, loading included"}});
   command.add_flags(
       "Checkpoints",
       {{"--checkpoint-bytes", &flags.checkpoint_bytes, "BYTES",
-        "of one; default by the model, see below"},
+        "per checkpoint; default by the model, see below"},
        {"--storage", &flags.storage, "RATE[/device]",
         "2GB/s, shared by all devices, or 2GB/s/device"},
-       {"--save-time", &flags.save_time, "T", "of a save, instead of bytes and rate"},
+       {"--save-time", &flags.save_time, "T", "time of a save, instead of bytes and rate"},
        {"--async-checkpoint", &flags.async_checkpoint,
-        "saves are copied, then written beside training"},
-       {"--copy", &flags.copy, "RATE[/device]|T", "of the copy to the host; default by the device"},
-       {"--interval", &flags.interval, "ITERATIONS", "from save to save; default the best"}});
+        "copies, then writes while training goes on"},
+       {"--copy", &flags.copy, "RATE[/device]|T", "copy to the host; default by the device"},
+       {"--interval", &flags.interval, "ITERATIONS",
+        "iterations between saves; default the best"}});
   command.add_flags("Iterations", {{"--iteration-time", &flags.iteration_time, "T",
-                                    "of one; default as flags below predict it"}});
+                                    "of one iteration; default predicted, see below"}});
   command.add_flags(
       "Simulated runs",
-      {{"--work", &flags.work, "T", "of training; default 30d, or 1,000 mtbf if less"},
-       {"--trials", &flags.trials, "N", "runs; default 1000; of 1 failures are listed"},
-       {"--seed", &flags.seed, "N", "of failures; default 1"}});
+      {{"--work", &flags.work, "T", "training time; default 30d, or 1,000 mtbf if less"},
+       {"--trials", &flags.trials, "N", "runs; default 1000; with 1, lists its failures"},
+       {"--seed", &flags.seed, "N", "seed of the failures; default 1"}});
   command.add_flags("Output", {{"--json", &flags.json, "prints the result as one JSON object"}});
   add_schedule_flags(command, flags.schedule, true);
   add_cost_flags(command, flags.costs);
@@ -244,7 +245,7 @@ std::vector<GoodputJob> goodput_jobs(const GoodputFlags& flags) {
   const std::string predicted = first_of_prediction(flags);
   if (!predicted.empty() && flags.iteration_time) {
     throw input_error(fmt::format(
-        "--iteration-time and {} both say what an iteration takes; keep one", predicted));
+        "--iteration-time and {} both give the time of an iteration; keep one", predicted));
   }
   if (!flags.restart) {
     throw input_error("--restart is missing: from a failure to training again, such as 5min");
@@ -278,11 +279,11 @@ std::vector<GoodputJob> goodput_jobs(const GoodputFlags& flags) {
     if (job.question.iteration_ns) continue;
     if (flags.interval) {
       throw input_error(
-          "--interval: counts iterations; give --iteration-time, or a schedule and its costs");
+          "--interval: is in iterations; give --iteration-time, or a schedule and its costs");
     }
     if (job.question.job.hold_ns == 0) {
       throw input_error(
-          "a save that holds nothing up is best after every iteration; give --iteration-time");
+          "a save that stalls nothing is best after every iteration; give --iteration-time");
     }
   }
   return jobs;

@@ -48,8 +48,9 @@ std::string saves_line(const AnsweredJob& one) {
   const std::string of =
       one.job.checkpoint_bytes ? format_bytes(*one.job.checkpoint_bytes) + ", " : "";
   const std::string held = format_duration(job.hold_ns);
-  if (job.beside_ns == 0) return fmt::format("saves      {}each holds training up {}\n", of, held);
-  return fmt::format("saves      {}each holds training up {}, then is written for {}\n", of, held,
+  if (job.beside_ns == 0)
+    return fmt::format("saves      {}each stalls training for {}\n", of, held);
+  return fmt::format("saves      {}each stalls training for {}, then is written for {}\n", of, held,
                      format_duration(job.beside_ns));
 }
 
@@ -80,7 +81,7 @@ std::string next_to_nothing(const AnsweredJob& one) {
   const Checkpointing& job = one.job.question.job;
   if (one.answer.shares.goodput >= next_to) return "";
   return fmt::format(
-      "Next to nothing progresses: failures come every {}, a save holds training up for {}, and a "
+      "Next to nothing progresses: failures come every {}, a save stalls training for {}, and a "
       "restart takes {}. Faster --storage, a shorter --restart or fewer --devices would help.\n",
       format_duration(job.mtbf_ns), format_duration(job.hold_ns + job.beside_ns),
       format_duration(job.restart_ns));
@@ -141,10 +142,10 @@ void put(const AnsweredJob& one, Json& json) {
 std::string goodput_report(const AnsweredJob& one, int width) {
   const GoodputAnswer& answer = one.answer;
   const Checkpointing& job = one.job.question.job;
-  std::string out =
-      wrap(fmt::format("{}{} of the time trains, with a save every {}\n\n", title_of_job(one),
-                       format_percent(answer.shares.goodput), every(one, answer.interval_ns)),
-           width);
+  std::string out = wrap(
+      fmt::format("{}{} of the time is spent training, with a save every {}\n\n", title_of_job(one),
+                  format_percent(answer.shares.goodput), every(one, answer.interval_ns)),
+      width);
   out += fmt::format("{:<37} {:>7} {:>31}\n", "% of the time", "", "------- % is lost to --------");
   out += fmt::format("{:<37} {:>7} {:>7} {:>10} {:>11}\n", "a save every", "trains", "saving",
                      "repeating", "restarting");
@@ -154,7 +155,7 @@ std::string goodput_report(const AnsweredJob& one, int width) {
   out += interval_row(one, "best", answer.best_interval_ns, every(one, answer.best_interval_ns));
   out += estimated_row(one, "Young", answer.young_interval_ns);
   out += estimated_row(one, "Daly", answer.daly_interval_ns);
-  std::string lines = fmt::format("\nfailures   one every {}, {} until it trains again\n",
+  std::string lines = fmt::format("\nfailures   one every {}, {} to recover\n",
                                   format_duration(job.mtbf_ns), format_duration(job.restart_ns));
   if (one.job.question.iteration_ns) {
     lines += fmt::format("iteration  {}\n", format_duration(*one.job.question.iteration_ns));
@@ -166,7 +167,7 @@ std::string goodput_report(const AnsweredJob& one, int width) {
 std::string goodput_table(const std::vector<AnsweredJob>& all, int width) {
   const std::string name = printable(all.front().job.name);
   std::string out =
-      wrap(fmt::format("{}how much of the time trains, in %, with a save at the {}\n",
+      wrap(fmt::format("{}time spent training, in %, with a save at the {}\n",
                        name.empty() ? "" : name + ": ",
                        all.front().job.question.interval ? "interval given" : "best interval"),
            width) +
@@ -187,7 +188,7 @@ std::string goodput_table(const std::vector<AnsweredJob>& all, int width) {
                        answer.spread ? cell(answer.spread->p5) : "-",
                        answer.spread ? cell(answer.spread->p95) : "-", cell(answer.shares.saving),
                        cell(answer.shares.repeating), cell(answer.shares.restarting));
-    if (!answer.spread) notes = "-: not simulated, too many failures would have to be drawn\n";
+    if (!answer.spread) notes = "-: not simulated, too many failures to draw\n";
   }
   return out + (notes.empty() ? "" : "\n" + notes);
 }

@@ -49,7 +49,7 @@ ImportCommand import_command(const ImportFlags& flags, const Imported& imported,
     command.words.push_back("--cluster " + shell_word(*flags.cluster));
   } else {
     command.missing.push_back(
-        {"--cluster", "what it runs on, by name or file (`pipesim clusters`)"});
+        {"--cluster", "cluster to run on, name or file (`pipesim clusters`)"});
   }
   if (imported.devices) {
     command.words.push_back(fmt::format("--devices {}", *imported.devices));
@@ -91,7 +91,7 @@ std::string import_report(const ImportFlags& flags, const Imported& imported, co
       bold(fmt::format("{}: {}", printable(*flags.file), imported.format), terminal.colour) +
       "\n\n" + command_text(command.words, "  ", terminal.width);
   if (!command.missing.empty()) {
-    out += "\nTo be added:\n" + remark_lines(command.missing, terminal.width);
+    out += "\nTo add:\n" + remark_lines(command.missing, terminal.width);
   }
   if (imported.model && known == nullptr && !flags.model) {
     if (flags.write_model) {
@@ -105,10 +105,10 @@ std::string import_report(const ImportFlags& flags, const Imported& imported, co
     }
   }
   if (!imported.without_counterpart.empty()) {
-    out += "\nWithout counterpart:\n" + remark_lines(imported.without_counterpart, terminal.width);
+    out += "\nNo counterpart:\n" + remark_lines(imported.without_counterpart, terminal.width);
   }
   if (!imported.without_effect.empty()) {
-    out += "\nChange nothing here:\n";
+    out += "\nNo effect here:\n";
     for (const std::string& one : imported.without_effect) {
       out += wrap("  " + one, terminal.width) + "\n";
     }
@@ -172,25 +172,25 @@ void run(const ImportFlags& flags) {
 
 void set_up_import(CommandLine& command) {
   auto flags = std::make_shared<ImportFlags>();
-  command.add_flags("", {{"file", &flags->file, "FILE", "what is read; see below"}});
+  command.add_flags("", {{"file", &flags->file, "FILE", "file to import; see below"}});
   command.add_flags(
-      "What the file may not say",
-      {{"--cluster", &flags->cluster, "NAME|FILE.json", "what the command is to have"},
-       {"--devices", &flags->devices, "N", "all there are; replicas follow"},
-       {"--model", &flags->model, "NAME|FILE.json", "in place of the one in the file"},
-       {"--vocabulary", &flags->vocabulary, "N", "words of the tokenizer"}});
-  command.add_flags("Output",
-                    {{"--write-model", &flags->write_model, "FILE.json", "the model as a file"},
-                     {"--json", &flags->json, "prints one JSON object"}});
+      "What the file may lack",
+      {{"--cluster", &flags->cluster, "NAME|FILE.json", "cluster for the command"},
+       {"--devices", &flags->devices, "N", "total devices; replicas follow"},
+       {"--model", &flags->model, "NAME|FILE.json", "instead of the file's model"},
+       {"--vocabulary", &flags->vocabulary, "N", "vocabulary size of the tokenizer"}});
+  command.add_flags(
+      "Output", {{"--write-model", &flags->write_model, "FILE.json", "writes the model as a file"},
+                 {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
-      "Told apart by what they hold:\n"
-      "  Megatron-LM  arguments, as a list or in a shell script, whose variables are\n"
-      "               filled in as far as it gives them values\n"
-      "  torchtitan   TOML of a job, as it was until February 2026\n"
-      "  DeepSpeed    JSON, which says how a model is trained, and not which\n"
+      "The format is recognized from the contents:\n"
+      "  Megatron-LM  arguments, as a list or in a shell script; variables are\n"
+      "               expanded where the script sets them\n"
+      "  torchtitan   a job's TOML, in the form used until February 2026\n"
+      "  DeepSpeed    JSON, which says how to train, but not which model\n"
       "\n"
-      "Printed are the command that predicts the same, what is to be added to it, and\n"
-      "each setting that has no counterpart or changes nothing here.\n"
+      "Prints the command that predicts the same job, what to add to it, and\n"
+      "every setting that has no counterpart or no effect here.\n"
       "\n"
       "Examples:\n"
       "  pipesim import pretrain_gpt.sh --cluster dgx-h100 --devices 64\n"

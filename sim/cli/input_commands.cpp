@@ -145,11 +145,11 @@ std::string input_causes_text(const InputCauses& causes, const Terminal& termina
     ++count;
   }
   if (matters(causes.unexplained_ns(), causes)) {
-    lines += fmt::format("{:>12}  no action: starts later than what it waited for\n",
+    lines += fmt::format("{:>12}  no action: it starts later than what it waited for\n",
                          signed_time(causes.unexplained_ns()));
   }
   if (lines.empty()) return {};
-  return wrap("\nCauses, and what a batch loses by each alone:\n" + lines, terminal.width);
+  return wrap("\nCauses, and the time per batch that each alone costs:\n" + lines, terminal.width);
 }
 
 Json input_causes_json(const InputCauses& causes) {
@@ -190,7 +190,7 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
   std::vector<InputRow> rows = input_rows(flags);
   if (rows.empty()) {
     throw input_error(
-        "whatif: say what is otherwise, such as --scale IDS=0.5 or --input-pipeline fused; "
+        "whatif: name a change, such as --scale IDS=0.5 or --input-pipeline fused; "
         "`pipesim whatif --help` lists all");
   }
   const InputRun run = read_input_run(trace);
@@ -203,14 +203,14 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
   const Terminal terminal = standard_output();
   const InputBasis::Answer& ran = basis.as_it_ran();
   std::string about = fmt::format(
-      "{}, {}, {}: {} a batch.", printable(run.program.name), plural(run.program.ranks(), "rank"),
+      "{}, {}, {}: {} per batch.", printable(run.program.name), plural(run.program.ranks(), "rank"),
       plural(run.program.batches, "batch", "batches"), format_time(ran.steady_ns));
   print(bold(wrap(about, terminal.width), terminal.colour) + "\n");
   const double off =
       ran.steady_ns == 0
           ? 0
           : static_cast<double>(ran.predicted_ns) / static_cast<double>(ran.steady_ns) - 1;
-  print(wrap(fmt::format("Costs calibrated on it predict {}, {:+.1f} %; rows are put right by as "
+  print(wrap(fmt::format("Costs calibrated from it predict {}, {:+.1f} %; rows are corrected by as "
                          "much.",
                          format_time(ran.predicted_ns), off * 100),
              terminal.width) +

@@ -25,16 +25,16 @@ constexpr int default_batches = 16;
 constexpr std::int64_t default_batch_size = 4096;
 
 std::vector<FlagHelp> own_flags(InputPipelineFlags& flags) {
-  return {{"--ranks", &flags.ranks, "N", "of the input pipeline; default 8"},
-          {"--batches", &flags.batches, "N", "of each rank; default 16"},
-          {"--batch-size", &flags.batch_size, "N", "samples of a rank's batch; default 4096"},
-          {"--input-stages", &flags.stages, "LIST", "of staged; default copy,dist"},
+  return {{"--ranks", &flags.ranks, "N", "ranks of the input pipeline; default 8"},
+          {"--batches", &flags.batches, "N", "batches per rank; default 16"},
+          {"--batch-size", &flags.batch_size, "N", "samples per batch of a rank; default 4096"},
+          {"--input-stages", &flags.stages, "LIST", "stages of staged; default copy,dist"},
           {"--sharding", &flags.sharding, "FILE|auto",
-           "who has which table; default whole tables by size"},
+           "placement of tables; default whole tables by size"},
           {"--table-optimizer", &flags.table_optimizer, "NAME",
            "sgd or adagrad (row-wise); default sgd"},
-          {"--id-seed", &flags.seed, "N", "of which rows are popular; default 0"},
-          {"--compare", &flags.compare, "all input pipelines side by side"}};
+          {"--id-seed", &flags.seed, "N", "seed of which rows are popular; default 0"},
+          {"--compare", &flags.compare, "compares all input pipelines"}};
 }
 
 InputTraining training_of(const InputPipelineFlags& flags, const SharedFlags& shared) {
@@ -66,12 +66,12 @@ InputRequest request_of(const InputPipelineFlags& flags, const SharedFlags& shar
   if (flags.ranks) program.ranks = parse_count(*flags.ranks, "--ranks");
   if (flags.batches) program.batches = parse_count(*flags.batches, "--batches");
   if (shared.accumulate) {
-    if (from_file) throw input_error("--accumulate: the program's file says so itself");
+    if (from_file) throw input_error("--accumulate: the program's file sets it");
     program.accumulate = parse_count(*shared.accumulate, "--accumulate");
   }
   if (flags.stages) {
     if (program.name != "staged" && !flags.compare) {
-      throw input_error("--input-stages: only --input-pipeline staged has stages of one's own");
+      throw input_error("--input-stages: only --input-pipeline staged takes stages");
     }
     program.stages = parse_input_stages(*flags.stages, "--input-stages");
   }
@@ -79,19 +79,20 @@ InputRequest request_of(const InputPipelineFlags& flags, const SharedFlags& shar
     request.memory_cap_bytes = parse_bytes(*shared.memory_cap, "--memory-cap");
   }
   if (shared.costs) {
-    if (shared.model) throw input_error("--model and --costs both say what actions take; keep one");
+    if (shared.model)
+      throw input_error("--model and --costs both give the times of actions; keep one");
     for (const auto& [name, flag] :
          {std::pair<std::string_view, const Flag&>{"--cluster", shared.cluster},
           {"--batch-size", flags.batch_size},
           {"--sharding", flags.sharding},
           {"--table-optimizer", flags.table_optimizer},
           {"--id-seed", flags.seed}}) {
-      if (flag) throw input_error(fmt::format("{}: with --costs it means nothing", name));
+      if (flag) throw input_error(fmt::format("{}: it has no effect with --costs", name));
     }
     request.costs = read_input_costs(*shared.costs);
     if (shared.memory_cap && request.costs->holdings.empty()) {
       throw input_error(fmt::format(
-          "--memory-cap: {} has no holdings, which say what ranks hold; add them, or omit it",
+          "--memory-cap: {} has no holdings, which give each rank's memory; add them, or omit it",
           *shared.costs));
     }
     if (!flags.ranks && !from_file) program.ranks = request.costs->ranks();
@@ -99,8 +100,8 @@ InputRequest request_of(const InputPipelineFlags& flags, const SharedFlags& shar
   }
   if (!shared.model) {
     throw input_error(
-        "--model is missing: dlrm-mini, dlrm-dcnv2 or a file; or give --costs for what each "
-        "action takes");
+        "--model is missing: dlrm-mini, dlrm-dcnv2 or a file; or give --costs with each "
+        "action's time");
   }
   request.training = training_of(flags, shared);
   return request;
@@ -113,8 +114,8 @@ void refuse_others(const CommandLine& program) {
        "--table-optimizer", "--id-seed", "--compare", "--model", "--cluster", "--costs",
        "--accumulate", "--memory-cap", "--trace", "--export", "--json", "--quiet"});
   if (!other.empty()) {
-    throw input_error(
-        fmt::format("{}: an input pipeline has no use for it; omit it or --input-pipeline", other));
+    throw input_error(fmt::format(
+        "{}: it does not apply to an input pipeline; omit it or --input-pipeline", other));
   }
 }
 
@@ -122,7 +123,7 @@ void refuse_others(const CommandLine& program) {
 void refuse_lack(const InputRequest& request, const InputPrediction& prediction) {
   const auto lack = prediction.lack();
   if (!lack) return;
-  const std::string all_the_same = "; a greater --memory-cap predicts it all the same";
+  const std::string all_the_same = "; a larger --memory-cap predicts it anyway";
   if (!request.training) {
     throw input_error(fmt::format("rank {} lacks {} of memory{}", lack->rank,
                                   format_bytes(lack->bytes), all_the_same));
@@ -139,7 +140,7 @@ void compare_all(const InputRequest& request, const SharedFlags& shared) {
                                   shared.trace ? "--trace" : "--export"));
   }
   if (names_input_program_file(request.program.name)) {
-    throw input_error("--compare is of input pipelines by name, not of a file");
+    throw input_error("--compare takes input pipelines by name, not a file");
   }
   const std::vector<InputPrediction> all = predict_all_inputs(request);
   if (shared.json) {
@@ -153,7 +154,7 @@ void compare_all(const InputRequest& request, const SharedFlags& shared) {
 
 void add_input_pipeline_flags(CommandLine& program, InputPipelineFlags& flags) {
   std::vector<FlagHelp> all{{"--input-pipeline", &flags.input_pipeline, "NAME|FILE",
-                             "such as sparse-dist; all stand below"}};
+                             "such as sparse-dist; see below for all"}};
   for (FlagHelp& flag : own_flags(flags)) all.push_back(std::move(flag));
   program.add_flags("An overlapped input pipeline, instead of a schedule", all);
 }

@@ -23,7 +23,7 @@ std::string memory_text(const InputPrediction& prediction) {
       format_bytes(fullest->optimizer), format_bytes(fullest->dense),
       format_bytes(fullest->batches), format_bytes(fullest->buffers));
   if (prediction.memory_cap_bytes) {
-    text += fmt::format("        fits into {}\n", format_bytes(*prediction.memory_cap_bytes));
+    text += fmt::format("        fits in {}\n", format_bytes(*prediction.memory_cap_bytes));
   }
   return text;
 }
@@ -61,8 +61,9 @@ std::string input_limits_text(const InputPrediction& prediction,
         format_percent(static_cast<double>(limit.gain_ns) / static_cast<double>(steady)),
         limit.part->name);
   }
-  if (text.empty()) return "Limited by no part alone: none, were it free, would make it faster.\n";
-  return "Limited by, and what a batch gains were it free:\n" + text;
+  if (text.empty())
+    return "Limited by no single part: making any one free would not make it faster.\n";
+  return "Limited by, and the time saved per batch if it were free:\n" + text;
 }
 
 std::string input_title(const InputRequest& request, int ranks) {
@@ -117,7 +118,7 @@ std::string input_programs_report(const InputRequest& request,
                                : format_bytes(one.peak_memory_bytes()) + (one.lack() ? " !" : ""));
   }
   std::string text =
-      bold(wrap(fmt::format("{}: {} is the fastest, {} a batch\n",
+      bold(wrap(fmt::format("{}: {} is the fastest, {} per batch\n",
                             input_title(request, predictions.front().run.program.ranks()),
                             best->run.program.name, format_time(of(*best))),
                 terminal.width),
@@ -126,14 +127,14 @@ std::string input_programs_report(const InputRequest& request,
       table(labels, {{"", {steady, gain, rate, exposed, in_flight, memory}}},
             static_cast<std::size_t>(terminal.width));
   text += wrap(
-      "\na batch: steady, of each rank; exposed: the part of all time in which the compute stream "
+      "\na batch: steady state, per rank; exposed: the share of time in which the compute stream "
       "waits or exchanges, fill and drain included; in flight: batches on a rank at most\n"
-      "* trains on rows one step stale: other losses\n",
+      "* trains on rows one step stale: its losses differ\n",
       terminal.width);
   const auto lacking =
       std::ranges::find_if(predictions, [](const auto& one) { return one.lack().has_value(); });
   if (lacking != predictions.end()) {
-    text += wrap(fmt::format("! does not fit into {}\n", format_bytes(*lacking->memory_cap_bytes)),
+    text += wrap(fmt::format("! does not fit in {}\n", format_bytes(*lacking->memory_cap_bytes)),
                  terminal.width);
   }
   return text;

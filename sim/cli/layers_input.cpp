@@ -65,11 +65,11 @@ void add_layers_flags(CommandLine& command, LayersFlags& flags) {
   command.add_flags(
       "Layers from a file, instead of a model",
       {{"--costs", &costs.costs, "FILE.json", "costs by layer; format in traces/FORMAT.md"},
-       {"--measured", &flags.measured, "TRACE", "a run of pipeexec, calibrated"},
+       {"--measured", &flags.measured, "TRACE", "calibrates from a run of pipeexec"},
        {"--graph", &flags.graph, "FILE.txt", "PipeDream's profile: a graph of layers"},
        {"--optimizer-multiple", &flags.optimizer_multiple, "N",
-        "optimizer bytes a byte of parameters; default 0"},
-       {"--p2p-latency", &costs.p2p_latency, "T", "of a hop, with --graph; default 0"},
+        "optimizer bytes per parameter byte; default 0"},
+       {"--p2p-latency", &costs.p2p_latency, "T", "latency of a hop, with --graph; default 0"},
        {"--p2p-bandwidth", &costs.p2p_bandwidth, "RATE",
         "of a link, with --graph; default unlimited"}});
   command.add_flags("Transfers", {{"--p2p", &costs.p2p, "MODE", "as of pipesim; default async"},
@@ -108,7 +108,7 @@ LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {
     const auto run = read_own_run(*flags.measured, options);
     if (!run) {
       throw input_error(fmt::format(
-          "--measured: {} is no trace of ours; give one that pipeexec wrote of a training",
+          "--measured: {} is not a trace of ours; give one that pipeexec wrote of a training",
           *flags.measured));
     }
     input.name = *flags.measured;

@@ -33,9 +33,9 @@ class Arguments {
     }
     // What a report is, or where it goes, is no part of the question, and neither are checkpoints,
     // of which an iteration as it is asked has none.
-    for (const char* name : {"--trace", "--export", "--figure", "--layout-picture", "--explain", "--json",
-                             "--quiet", "--checkpoint-every", "--storage", "--async-checkpoint",
-                             "--checkpoint-bytes", "--checkpoint-copy"}) {
+    for (const char* name : {"--trace", "--export", "--figure", "--layout-picture", "--explain",
+                             "--json", "--quiet", "--checkpoint-every", "--storage",
+                             "--async-checkpoint", "--checkpoint-bytes", "--checkpoint-copy"}) {
       drop(name);
     }
   }
@@ -75,22 +75,21 @@ bool fits(const Limit& limit, const LimitsContext& context) {
 std::string what_of(const Limit& limit, const LimitsContext& context) {
   const auto other = [&] {
     const Candidate& own = *limit.candidate;
-    return own.schedule + (own.chunks > 1 ? fmt::format(" ({} chunks a rank)", own.chunks) : "");
+    return own.schedule + (own.chunks > 1 ? fmt::format(" ({} chunks per rank)", own.chunks) : "");
   };
   switch (limit.kind) {
     case LimitKind::partition:
-      return fmt::format("uneven stages: stage {} takes {} a microbatch, all of them {} on average",
+      return fmt::format("uneven stages: stage {} takes {} per microbatch, the mean is {}",
                          limit.stage, format_time(limit.stage_ns), format_time(limit.mean_ns));
     case LimitKind::transfers:
-      return context.is_async ? "transfers that ranks wait for, or that slow them down"
-                              : "transfers that ranks wait for, and that wait for each other";
-    case LimitKind::filling:
-      return "filling and draining the pipeline, less of it with more microbatches";
+      return context.is_async ? "transfers that ranks wait for or that slow them down"
+                              : "transfers that ranks wait for and that wait for each other";
+    case LimitKind::filling: return "filling and draining the pipeline; more microbatches help";
     case LimitKind::schedule:
-      return fmt::format("the schedule: {} is faster at no more memory", other());
-    case LimitKind::launch: return "launches: ranks start what they compute later than they could";
+      return fmt::format("the schedule: {} is faster with no more memory", other());
+    case LimitKind::launch: return "launches: ranks start computing later than they could";
     default: {
-      std::string what = fmt::format("memory: {} is faster with {:.{}f} times as much", other(),
+      std::string what = fmt::format("memory: {} is faster with {:.{}f} times the memory", other(),
                                      limit.times_memory, limit.times_memory < 1.05 ? 3 : 1);
       if (!fits(limit, context)) {
         what += fmt::format(", {}, which does not fit",
@@ -141,9 +140,9 @@ std::string command_of(const Limit& limit, const LimitsContext& context, const s
 std::string own_order(const LimitsContext& context, int width) {
   if (!context.file) return {};
   std::string out = wrap(
-      fmt::format("The order of {} was taken as given; to try other schedules{}:",
-                  printable(*context.file),
-                  context.chunks.value_or(1) > 1 ? ", with costs of all that a rank computes" : ""),
+      fmt::format(
+          "The order of {} was taken as given; to try other schedules{}:", printable(*context.file),
+          context.chunks.value_or(1) > 1 ? ", with costs of all that a rank computes" : ""),
       width);
   Arguments arguments(context.arguments);
   for (const char* name : {"--schedule", "--virtual-stages", "--iterations", "--accumulate"}) {
@@ -183,11 +182,11 @@ std::string limits_report(const std::vector<Limit>& limits, const LimitsContext&
   if (shown.empty()) {
     return context.file
                ? own_order(context, width)
-               : "Limited by its work: nothing else would gain half a per cent.\n";
+               : "Limited by its own work: removing anything else gains less than 0.5 %.\n";
   }
   const TableUnit unit = table_unit(shown.front().gain_ns);
   std::string out =
-      fmt::format("Limited by, and what an iteration gains without it, {}:\n", unit.name);
+      fmt::format("Limited by, and the time saved per iteration without it, {}:\n", unit.name);
   const std::string margin(20, ' ');
   for (const Limit& limit : shown) {
     std::string what =

@@ -46,15 +46,16 @@ double parse_factor(const std::string& text, std::string_view flag) {
   constexpr double least = 0.01;
   constexpr double most = 100;
   if (const auto value = number_between(text, least, most)) return *value;
-  throw input_error(fmt::format("{}: {} is no factor between {} and {}; give a number like 0.9",
-                                flag, quote(text), least, most));
+  throw input_error(
+      fmt::format("{}: {} is not a factor between {} and {}; give a number such as 0.9", flag,
+                  quote(text), least, most));
 }
 
 double parse_part(const std::string& text, std::string_view flag) {
   if (const auto value = number_between(text, 0, 1)) return *value;
   throw input_error(
       fmt::format("{}: {} is neither on, off nor a part between 0 and 1, of exchanges "
-                  "that their own products hide; give one like 0.8",
+                  "that their own GEMMs hide; give one such as 0.8",
                   flag, quote(text)));
 }
 
@@ -70,22 +71,23 @@ Attention usual_attention(const Model& model) {
 
 std::vector<FlagHelp> all_flags(ModelFlags& flags) {
   return {
-      {"--model", &flags.model, "NAME|FILE.json", "what is trained; `pipesim models` lists them"},
-      {"--cluster", &flags.cluster, "NAME|FILE.json", "what on; `pipesim clusters` lists them"},
-      {"--software", &flags.software, "NAME|FILE.json",
-       "what trains; `pipesim software` lists them"},
+      {"--model", &flags.model, "NAME|FILE.json", "model to train; `pipesim models` lists them"},
+      {"--cluster", &flags.cluster, "NAME|FILE.json",
+       "cluster to train on; `pipesim clusters` lists them"},
+      {"--software", &flags.software, "NAME|FILE.json", "trainer; `pipesim software` lists them"},
       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences per microbatch; default 1"},
-      {"--sequence-length", &flags.sequence_length, "S", "tokens; default the model's longest"},
+      {"--sequence-length", &flags.sequence_length, "S",
+       "tokens per sequence; default the model's longest"},
       {"--tensor-parallel", &flags.tensor_parallel, "T", "ranks that share each layer; default 1"},
       {"--data-parallel", &flags.replicas.data_parallel, "D",
        "replicas of the pipeline; default 1"},
       {"--global-batch", &flags.global_batch, "N",
        "sequences per step of all replicas; replaces M"},
-      {"--devices", &flags.devices, "N", "all devices; then D is N / (stages x T)"},
+      {"--devices", &flags.devices, "N", "total devices; sets D to N / (stages x T)"},
       {"--sequence-parallel", &flags.sequence_parallel,
        "shards norms and dropout by tokens over T ranks"},
       {"--recompute", &flags.recompute, "none|full|LIST",
-       "of attention, norms, activation, products"},
+       "attention, norms, activation, products; see below"},
       {"--attention", &flags.attention, "HOW", "fused or unfused; default unfused for a gpt"},
       {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
       {"--zero", &flags.replicas.zero, "0|1|2|3", "shards optimizer, gradients, weights"},
@@ -144,7 +146,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
   };
   if (model.is_listed() && flags.sequence_length) {
     throw input_error(fmt::format(
-        "--sequence-length: the layers of {} are given for one sequence as they are; omit it",
+        "--sequence-length: the layers of {} are given for one sequence length; omit it",
         model.name));
   }
   training.sequence_length = model.is_listed() ? 1 : model.longest_sequence();
@@ -158,7 +160,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
     request.gathers_ahead = choose<bool>(*flags.overlap_gather, "--overlap-gather", switches);
     if (training.zero != 1 && training.zero != 2) {
       notes.push_back(
-          "--overlap-gather has no effect: only --zero 1 and 2 gather weights behind a step");
+          "--overlap-gather has no effect: only --zero 1 and 2 gather weights after a step");
     }
   }
   if (flags.devices) request.devices = parse_count(*flags.devices, "--devices");

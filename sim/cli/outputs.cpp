@@ -24,7 +24,7 @@ bool is_one_input_run(const std::vector<std::string>& traces, const CommandLine&
   }
   const std::string other = command.first_given(used);
   if (other.empty()) return true;
-  throw input_error(other + ": a run of an input pipeline has no use for it");
+  throw input_error(other + ": it does not apply to a run of an input pipeline");
 }
 
 FigureFile::FigureFile(const Flag& path) {

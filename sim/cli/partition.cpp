@@ -88,7 +88,7 @@ void run(const PartitionFlags& flags) {
   ScheduleFlags schedule_flags = flags.schedule;
   LayersInput input = read_layers(flags.layers, schedule_flags);
   if (flags.write_costs && !input.file) {
-    throw input_error("--write-costs writes the layers of a file; a model's are in no file");
+    throw input_error("--write-costs writes the layers of a file; a model has no such file");
   }
   CostFlags cost_flags = flags.layers.costs;
   cost_flags.costs.reset();
@@ -139,13 +139,11 @@ void set_up_partition(CommandLine& command) {
   add_schedule_flags(command, flags->schedule, true);
   command.add_flags(
       "Search",
-      {{"--objective", &flags->objective, "NAME",
-        "what is least: iteration (default) or bottleneck"},
-       {"--layout", &flags->layout, "3,2,2,2", "to start from, too; of --measured its own"},
-       {"--memory-cap", &flags->memory_cap, "BYTES",
-        "of each rank; default of a model: a device's"},
-       {"--trials", &flags->trials, "N", "layouts simulated at most; default 2000"},
-       {"--budget", &flags->budget, "T", "time to search at most; default 10s"}});
+      {{"--objective", &flags->objective, "NAME", "minimizes iteration (default) or bottleneck"},
+       {"--layout", &flags->layout, "3,2,2,2", "a layout to start from; --measured has its own"},
+       {"--memory-cap", &flags->memory_cap, "BYTES", "per rank; a model's default: a device's"},
+       {"--trials", &flags->trials, "N", "most layouts to simulate; default 2000"},
+       {"--budget", &flags->budget, "T", "longest search; default 10s"}});
   add_layers_flags(command, flags->layers);
   command.add_flags(
       "Output", {{"-o,--output", &flags->output, "FILE", "writes the layout, for --layout FILE"},

@@ -79,9 +79,9 @@ std::string verdict(const PartitionView& view, const Terminal& terminal) {
   const auto band = view.model ? error_band(*view.model) : std::nullopt;
   const std::string time = format_time(partition.balanced.metrics.makespan_ns) + band_text(band);
   if (partition.balanced.layout == partition.even.layout) {
-    text += fmt::format("{} an iteration; the even split is the best found", time);
+    text += fmt::format("{} per iteration; the even split is the best found", time);
   } else {
-    text += fmt::format("{} an iteration, {:.1f} % {} than split evenly", time, std::abs(gain),
+    text += fmt::format("{} per iteration, {:.1f} % {} than split evenly", time, std::abs(gain),
                         gain >= 0 ? "less" : "more");
   }
   if (view.model) text += "; " + validation_text(view.model->cluster(), band);
@@ -135,7 +135,7 @@ std::string picture(const PartitionView& view, const Terminal& terminal) {
   constexpr int number = 9;
   const int width = std::clamp((terminal.width - margin) / 2 - number - 2, 4, 60);
   const std::vector<int> shown = shown_stages(view);
-  std::string out = fmt::format("stage rank  {:<{}}  balanced, {} of a microbatch\n", "even",
+  std::string out = fmt::format("stage rank  {:<{}}  balanced, {} per microbatch\n", "even",
                                 width + number, unit.name);
   for (const int s : shown) {
     out += fmt::format("{:>5} {:>4}", s, placement.rank_of(s));
@@ -190,14 +190,14 @@ std::string sentences(const PartitionView& view) {
   const auto slowest = std::ranges::max_element(rank_ns);
   const bool is_rank = *slowest >= split.bottleneck_ns;
   std::string out = fmt::format(
-      "A microbatch is held up most by {}, {}.",
+      "The bottleneck is {}, {} per microbatch.",
       is_rank ? fmt::format("rank {}", slowest - rank_ns.begin()) : "messages between two ranks",
       format_time(split.bottleneck_ns));
   const std::int64_t least = partition.bottleneck_at_least_ns;
   if (split.bottleneck_ns == least) {
-    out += " No split has a lower bound.";
+    out += " No split has a smaller one.";
   } else {
-    out += fmt::format(" No split has less than {} there.", format_time(least));
+    out += fmt::format(" No split has one below {}.", format_time(least));
   }
   switch (partition.end) {
     case SearchEnd::all_tried:
@@ -205,7 +205,7 @@ std::string sentences(const PartitionView& view) {
                          format_count(partition.tried));
       break;
     case SearchEnd::settled:
-      out += fmt::format(" {} tried; the last of them brought nothing.",
+      out += fmt::format(" {} tried; the last of them gained nothing.",
                          plural(partition.tried, "layout"));
       break;
     case SearchEnd::trials:
@@ -214,7 +214,7 @@ std::string sentences(const PartitionView& view) {
       break;
     case SearchEnd::time:
       out += fmt::format(
-          " The search ended after {} for want of time, and another run may end elsewhere; "
+          " The search ran out of time after {}, and another run may end elsewhere; "
           "--budget gives it more.",
           plural(partition.tried, "layout"));
       break;
@@ -228,7 +228,7 @@ std::string sentences(const PartitionView& view) {
                           : fmt::format("would need {}, {} too much", format_bytes(peak),
                                         format_bytes(peak - *cap));
     };
-    out += fmt::format("Of {} a rank it {}; split evenly it {}.\n", format_bytes(*cap),
+    out += fmt::format("Of {} per rank it {}; the even split {}.\n", format_bytes(*cap),
                        verdict_of(split), verdict_of(partition.even));
   }
   return out;

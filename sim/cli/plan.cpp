@@ -38,16 +38,20 @@ struct PlanFlags {
 
 std::vector<FlagHelp> question_flags(PlanFlags& flags) {
   ModelFlags& model = flags.model;
-  return {{"--model", &model.model, "NAME|FILE.json", "what is trained"},
-          {"--cluster", &model.cluster, "NAME|FILE.json", "what on"},
-          {"--software", &model.software, "NAME|FILE.json", "what trains"},
-          {"--devices", &model.devices, "N|A,B|A..Z", "all are used; A..Z: A, 2A, 4A, ... Z"},
-          {"--global-batch", &model.global_batch, "N", "sequences, exactly so many"},
-          {"--sequence-length", &model.sequence_length, "S", "tokens; default the model's longest"},
-          {"--attention", &model.attention, "HOW", "fused or unfused; default unfused for a gpt"},
-          {"--precision", &model.precision, "NAME", "as of pipesim; default bf16"},
-          {"--gradient-bytes", &model.gradient_bytes, "2|4", "default as its weight"},
-          {"--software-factor", &model.software_factor, "X", "default the software's"}};
+  return {
+      {"--model", &model.model, "NAME|FILE.json", "model to train"},
+      {"--cluster", &model.cluster, "NAME|FILE.json", "cluster to train on"},
+      {"--software", &model.software, "NAME|FILE.json", "trainer"},
+      {"--devices", &model.devices, "N|A,B|A..Z", "devices, all used; A..Z means A, 2A, 4A, ... Z"},
+      {"--global-batch", &model.global_batch, "N", "sequences per step, exactly"},
+      {"--sequence-length", &model.sequence_length, "S",
+       "tokens per sequence; default the model's longest"},
+      {"--attention", &model.attention, "HOW", "fused or unfused; default unfused for a gpt"},
+      {"--precision", &model.precision, "NAME", "as in pipesim; default bf16"},
+      {"--gradient-bytes", &model.gradient_bytes, "2|4",
+       "per gradient element; default as the weights"},
+      {"--software-factor", &model.software_factor, "X",
+       "scales GEMM rates; default the software's"}};
 }
 
 // Flags as they were given, with their values, but for one number of devices.
@@ -68,7 +72,7 @@ const std::string& value_of(const Flag& flag, std::string_view name, std::string
 
 // Numbers of devices, or a range of them: doubled from its first on, and its last.
 std::vector<int> numbers_of_devices(const Flag& flag) {
-  const std::string& text = value_of(flag, "--devices", "how many there are to train on");
+  const std::string& text = value_of(flag, "--devices", "the number of devices to train on");
   std::vector<int> counts;
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) {
@@ -102,7 +106,7 @@ PlanObjective objective_of(const Flag& flag) {
 PlanQuestion question_of(const PlanFlags& flags) {
   PlanQuestion question;
   question.global_batch =
-      parse_count(value_of(flags.model.global_batch, "--global-batch", "sequences of an iteration"),
+      parse_count(value_of(flags.model.global_batch, "--global-batch", "sequences per iteration"),
                   "--global-batch");
   ModelFlags model = flags.model;
   model.devices.reset();
@@ -141,7 +145,7 @@ PlanPoint point_of(PlanSpace space, const std::string& text) {
     std::string_view name = words[i];
     if (!name.starts_with("--")) {
       throw input_error(
-          fmt::format("--why: {} is no flag; give a layout as pipesim takes it, "
+          fmt::format("--why: {} is not a flag; give a layout as pipesim takes it, "
                       "like \"--schedule 1f1b --stages 8 --tensor-parallel 4\"",
                       quote(std::string(name))));
     }
@@ -170,12 +174,12 @@ int threads_of(const Flag& flag) {
 
 void check_export_flags(const PlanFlags& flags) {
   if (flags.output && !flags.export_format) {
-    throw input_error("--output: a folder for what --export writes; give it, too");
+    throw input_error("--output: a folder for what --export writes; give that, too");
   }
   if (!flags.export_format) return;
   check_export_format(*flags.export_format);
   if (flags.why || flags.csv || flags.json) {
-    throw input_error("--export: takes the report's place; omit --why, --csv and --json");
+    throw input_error("--export: replaces the report; omit --why, --csv and --json");
   }
 }
 
@@ -263,7 +267,7 @@ void run(const PlanFlags& flags, bool in_short) {
   std::optional<std::int64_t> budget_ns;
   if (flags.budget) budget_ns = parse_time_ns(*flags.budget, "--budget");
   if (flags.why && devices.size() > 1) {
-    throw input_error("--why: of how many devices? give --devices one number");
+    throw input_error("--why: for how many devices? give --devices one number");
   }
   std::optional<OutputFile> csv;
   if (flags.csv) csv.emplace(*flags.csv);
@@ -342,12 +346,12 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
   if (!model.devices || !model.global_batch) {
     throw input_error(
         "--schedule is missing: give a name (see `pipesim schedules`) or a file; or give --devices "
-        "and --global-batch, to have the best layout found");
+        "and --global-batch, to find the best layout");
   }
   const ReplicaFlags& replicas = model.replicas;
   if (replicas.data_parallel) {
     throw input_error(
-        "--data-parallel: follows from --devices where a layout is to be found; omit it, or "
+        "--data-parallel: follows from --devices when searching for a layout; omit it, or "
         "give --schedule");
   }
   PlanFlags flags;
@@ -377,38 +381,40 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
 
 void set_up_plan(CommandLine& command) {
   auto flags = std::make_shared<PlanFlags>();
-  command.add_flags("What is to be trained", question_flags(*flags));
+  command.add_flags("Training", question_flags(*flags));
   command.add_flags(
-      "What may be chosen",
+      "Search space",
       {{"--only", &flags->only, "AXIS=A,B", "values of an axis, see below; may be repeated"},
        {"--fix", &flags->fix, "AXIS=A", "the one value of an axis; may be repeated"},
        {"--objective", &flags->objective, "NAME",
-        "what is least: time (default), memory or devices"},
-       {"--memory-cap", &flags->memory_cap, "BYTES", "default what a device has"}});
-  command.add_flags("Search",
-                    {{"--top", &flags->top, "N", "so many of the best; default 10"},
-                     {"--budget", &flags->budget, "T", "stops after so long, with what it has"},
-                     {"--threads", &flags->threads, "N", "default all; the result is the same"}});
-  command.add_flags("Output",
-                    {{"--why", &flags->why, "LAYOUT", "what a layout ends as, by pipesim's flags"},
-                     {"--csv", &flags->csv, "FILE", "all that was evaluated"},
-                     {"--export", &flags->export_format, "megatron|torchtitan",
-                      "prints what would start the best"},
-                     {"--output", &flags->output, "FOLDER", "writes that into files there"},
-                     {"--json", &flags->json, "prints one JSON object"}});
+        "what to minimize: time (default), memory, devices"},
+       {"--memory-cap", &flags->memory_cap, "BYTES", "memory limit; default a device's"}});
+  command.add_flags(
+      "Search",
+      {{"--top", &flags->top, "N", "number of best layouts to print; default 10"},
+       {"--budget", &flags->budget, "T", "stops after this time with the best found so far"},
+       {"--threads", &flags->threads, "N", "default all cores; the result is the same"}});
+  command.add_flags(
+      "Output",
+      {{"--why", &flags->why, "LAYOUT", "explains what became of a layout, given as flags"},
+       {"--csv", &flags->csv, "FILE", "writes all evaluated layouts"},
+       {"--export", &flags->export_format, "megatron|torchtitan",
+        "prints the configuration of the best"},
+       {"--output", &flags->output, "FOLDER", "writes it as files in a folder"},
+       {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
       "Axes: tensor-parallel, stages, micro-batch-size, sequence-parallel (on, off),\n"
       "recompute (none, full, or parts joined by +), schedule, virtual-stages, zero,\n"
       "shard-over (all, or the replicas of a node), gather, bucket-bytes,\n"
       "overlap-gather. Data parallelism and microbatches follow.\n"
       "\n"
-      "Of several numbers of devices the one with the shortest iteration is taken, with\n"
-      "the least memory of a device, or the smallest on which something fits. Layers of\n"
-      "the best are split anew, as by pipesim partition.\n"
+      "With several numbers of devices, the shortest iteration wins, or the least\n"
+      "memory per device, or the smallest number on which a layout fits. Layers of\n"
+      "the best are rebalanced, as by pipesim partition.\n"
       "\n"
-      "Each layout of the space ends as impossible, by a rule; too large, by a least\n"
-      "memory above the cap; dominated, by a least time no shorter than that of the\n"
-      "last of the best; or evaluated exactly, as pipesim predicts it.\n"
+      "Each layout in the space ends as impossible, by a rule; too large, by a lower\n"
+      "bound on memory above the cap; dominated, by a lower bound on time no shorter\n"
+      "than the last of the best; or evaluated exactly, as pipesim predicts it.\n"
       "\n"
       "Examples:\n"
       "  pipesim plan --model gpt3-175b --cluster dgx-a100 --devices 4096\n"

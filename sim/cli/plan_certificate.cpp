@@ -40,15 +40,16 @@ std::string verdict(const CertificateView& view) {
   const PlanCertificate& found = view.certificate;
   if (found.rule) return fmt::format("Impossible: {}.\n", plan_rule_text(*found.rule));
   const PlanOutcome& outcome = *found.outcome;
-  const std::string exact = fmt::format("Exactly it takes {} and {}.", format_time(outcome.time_ns),
-                                        format_bytes(outcome.memory_bytes));
+  const std::string exact =
+      fmt::format("Evaluated exactly, it takes {} and {}.", format_time(outcome.time_ns),
+                  format_bytes(outcome.memory_bytes));
   switch (end_of(view)) {
     case End::too_large:
-      return fmt::format("Too large: it needs at least {}, and there are {}. {}\n",
+      return fmt::format("Too large: it needs at least {} of {}. {}\n",
                          format_bytes(found.least_memory_bytes),
                          format_bytes(view.memory_cap_bytes), exact);
     case End::dominated:
-      return fmt::format("Dominated: it takes at least {}, and the best {}. {}\n",
+      return fmt::format("Dominated: it takes at least {}, and the best takes {}. {}\n",
                          format_time(found.least_time_ns), format_time(view.best.front().time_ns),
                          exact);
     default: break;

@@ -17,7 +17,7 @@ std::string excluded(const PlanCounts& counts) {
   for (int rule = 0; rule < plan_rule_count; ++rule) {
     const std::int64_t count = counts.impossible[static_cast<std::size_t>(rule)];
     if (count == 0) continue;
-    parts.push_back(fmt::format("{} can't be unless {}", format_count(count),
+    parts.push_back(fmt::format("{} are impossible unless {}", format_count(count),
                                 plan_rule_text(static_cast<PlanRule>(rule))));
   }
   if (counts.too_large > 0) parts.push_back(format_count(counts.too_large) + " need more memory");
@@ -44,7 +44,7 @@ void refuse_plan(const PlanSpace& space, const PlanCounts& counts, const PlanSea
                  int threads, const SpaceOf& space_of) {
   const PlanQuestion& question = space.question();
   if (counts.not_reached > 0) {
-    throw work_error("--budget: the time was over before a layout that fits was found; give more");
+    throw work_error("--budget: time ran out before a layout that fits was found; give more");
   }
   std::vector<std::string> ways;
   if (counts.too_large == 0) {
@@ -55,10 +55,11 @@ void refuse_plan(const PlanSpace& space, const PlanCounts& counts, const PlanSea
     if (nearest.smaller_batch || nearest.larger_batch) {
       ways.push_back("--global-batch " + either(nearest.smaller_batch, nearest.larger_batch));
     }
-    throw input_error(fmt::format(
-        "--devices {}, --global-batch {}: none of {} layouts can be: {}; nearest that work: {}",
-        question.devices, question.global_batch, format_count(space.axes().size()),
-        excluded(counts), or_list(ways)));
+    throw input_error(
+        fmt::format("--devices {}, --global-batch {}: none of {} layouts is possible: {}; nearest "
+                    "that work: {}",
+                    question.devices, question.global_batch, format_count(space.axes().size()),
+                    excluded(counts), or_list(ways)));
   }
   const NearestFitting nearest = nearest_fitting(question, how.memory_cap_bytes, space_of, threads);
   if (nearest.smallest) {
@@ -68,7 +69,7 @@ void refuse_plan(const PlanSpace& space, const PlanCounts& counts, const PlanSea
   }
   if (nearest.devices) ways.push_back(fmt::format("--devices {}", *nearest.devices));
   throw input_error(fmt::format(
-      "--memory-cap: none of {} layouts on {} fits into {}: {}; the least that would do: {}",
+      "--memory-cap: none of {} layouts on {} fits into {}: {}; the least that would work: {}",
       format_count(space.axes().size()), plural(question.devices, "device"),
       format_bytes(how.memory_cap_bytes), excluded(counts), or_list(ways)));
 }

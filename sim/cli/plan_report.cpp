@@ -59,7 +59,7 @@ std::string verdict(const PlanView& view, const Terminal& terminal) {
   const PlanPoint point = view.space.axes().at(best.index);
   const CostModel model = model_of(view.space, point);
   const auto band = error_band(model);
-  text += fmt::format("{}{} an iteration, {:.0f} % MFU, {} of {}, with {}; {}",
+  text += fmt::format("{}{} per iteration, {:.0f} % MFU, {} of {}, with {}; {}",
                       format_time(best.time_ns), band_text(band),
                       model.mfu(view.space.microbatches(point), best.time_ns) * 100,
                       format_bytes(best.memory_bytes), format_bytes(view.memory_cap_bytes),
@@ -120,7 +120,7 @@ std::string top_table(const PlanView& view, std::size_t width) {
   std::string out = layouts_table(view, outcomes, labels, outcomes.front(), width) + "\n";
   for (std::size_t i = 0; i < top.size(); ++i) {
     if (!top[i].layout) continue;
-    out += wrap(fmt::format("*{} {} less with its layers split as {}\n", i + 1,
+    out += wrap(fmt::format("*{} {} less with layers split as {}\n", i + 1,
                             format_time(top[i].even_ns - top[i].outcome.time_ns),
                             fmt::join(*top[i].layout, ",")),
                 static_cast<int>(width));
@@ -156,7 +156,7 @@ std::string front(const PlanView& view, int width) {
     return std::string(static_cast<std::size_t>(filled), mark) +
            std::string(static_cast<std::size_t>(size - filled), ' ');
   };
-  std::string out = "With less memory, the fastest of each:\n";
+  std::string out = "The fastest with less memory:\n";
   for (const PlanOutcome& one : all) {
     const double time = static_cast<double>(one.time_ns) / static_cast<double>(longest);
     const double memory =
@@ -181,7 +181,7 @@ std::string binding(const PlanView& view, int width) {
     if (gain < said + least_gain) continue;
     said = gain;
     const PlanPoint point = view.space.axes().at(one.index);
-    text += fmt::format("With {:.0f} % more memory: {:.2f} % less time, by {}.\n", more * 100,
+    text += fmt::format("With {:.0f} % more memory: {:.2f} % less time, using {}.\n", more * 100,
                         gain * 100, plan_layout_words(view.space, point));
   }
   if (text.empty() && view.answer.result.counts.not_reached == 0) {
@@ -197,17 +197,17 @@ std::string counts_table(const PlanView& view) {
   const auto row = [&](std::int64_t count, std::string_view what) {
     if (count > 0) out += fmt::format("{:>14} {}\n", format_count(count), what);
   };
-  row(counts.all_impossible(), "can't be:");
+  row(counts.all_impossible(), "are impossible, by these rules:");
   for (int rule = 0; rule < plan_rule_count; ++rule) {
     const std::int64_t count = counts.impossible[static_cast<std::size_t>(rule)];
     if (count == 0) continue;
-    out += fmt::format("{:>18}   unless {}\n", format_count(count),
+    out += fmt::format("{:>18}   {}\n", format_count(count),
                        plan_rule_text(static_cast<PlanRule>(rule)));
   }
-  row(counts.too_large, "need more memory than there is, at least or exactly");
-  row(counts.dominated, "take at least as long as the best, or one that splits work alike");
+  row(counts.too_large, "need too much memory, by a lower bound or exactly");
+  row(counts.dominated, "are no faster than the best, or one that splits the work alike");
   row(counts.evaluated, "fit, and were evaluated exactly");
-  row(counts.not_reached, "were not looked into: the time was over");
+  row(counts.not_reached, "were not examined: time ran out");
   return out;
 }
 
@@ -220,7 +220,7 @@ std::string measurement_words(const PlanView& view, const Finalist& best, const 
   };
   switch (cheapest_measurement(one, best, other, rival, error)) {
     case Measurement::none:
-      return "They compute alike: what they differ in follows from their schedules, and no "
+      return "They compute the same: their differences follow from their schedules, and no "
              "measurement is needed.";
     case Measurement::block: {
       const bool recompute_alike = one.recompute == other.recompute;
@@ -231,13 +231,13 @@ std::string measurement_words(const PlanView& view, const Finalist& best, const 
             recompute_alike ? "" : ", recomputing " + recompute_name(point.recompute));
       };
       return fmt::format(
-          "Cheapest to tell them apart: a forward and a backward of one block, with "
+          "Cheapest way to tell them apart: a forward and a backward of one block, with "
           "{}, and with {}.",
           how(one), how(other));
     }
     case Measurement::replica:
       return fmt::format(
-          "Cheapest to tell them apart: an iteration of one replica of each, on {} "
+          "Cheapest way to tell them apart: an iteration of one replica of each, on {} "
           "devices.",
           both(one.tensor_parallel * one.stages, other.tensor_parallel * other.stages));
     case Measurement::iteration: break;
@@ -255,7 +255,7 @@ std::string ties(const PlanView& view, int width) {
   const auto band = error_band(model_of(view.space, point));
   if (!band) {
     return wrap(
-        "Nothing is known of the error of such predictions: measure before you choose among "
+        "The error of such predictions is not known: measure before you choose among "
         "these.\n",
         width);
   }
@@ -275,7 +275,7 @@ std::string ties(const PlanView& view, int width) {
   });
   if (rival != top.end()) {
     const PlanPoint other = view.space.axes().at(rival->outcome.index);
-    text += fmt::format(" The nearest that splits otherwise loses {:.2f} %: {}. {}",
+    text += fmt::format(" The nearest with another split loses {:.2f} %: {}. {}",
                         loss_of(rival->outcome, best) * 100, plan_layout_words(view.space, other),
                         measurement_words(view, top.front(), *rival, band->fraction));
   }
@@ -304,7 +304,7 @@ std::string devices_table(const PlanView& view, std::size_t width) {
   }
   std::vector<ColumnGroup> groups;
   for (Column& column : columns) groups.push_back({"", {std::move(column)}});
-  return "The best of each number of devices:\n\n" + table(labels, groups, width) + "\n";
+  return "The best for each number of devices:\n\n" + table(labels, groups, width) + "\n";
 }
 
 Json outcome_json(const PlanView& view, const PlanOutcome& one, const LayersOfStages& layout = {}) {
@@ -321,10 +321,10 @@ std::string axes_words(const PlanAxes& axes) {
   };
   return fmt::format(
       "{} x {} x {} x {} x {} x {} x {}", count(axes.tensor_parallel, "tensor-parallel degrees"),
-      count(axes.stages, "numbers of stages"), count(axes.micro_batch_size, "micro-batches"),
-      count(axes.sequence_parallel, "of sequence parallelism"),
-      count(axes.recompute, "recomputations"), count(axes.schedules, "schedules"),
-      count(axes.replicas, "choices of replicas"));
+      count(axes.stages, "stage counts"), count(axes.micro_batch_size, "micro-batch sizes"),
+      count(axes.sequence_parallel, "sequence-parallel settings"),
+      count(axes.recompute, "recompute settings"), count(axes.schedules, "schedules"),
+      count(axes.replicas, "replica settings"));
 }
 
 }  // namespace
@@ -335,7 +335,7 @@ std::string plan_layout_words(const PlanSpace& space, const PlanPoint& point) {
   if (point.schedule.chunks > 1) text += fmt::format(" x {} chunks", point.schedule.chunks);
   text += ", " + plural(point.tensor_parallel, "tensor-parallel rank") + ", " +
           plural(space.data_parallel(point), "replica");
-  text += fmt::format(", microbatches of {}", point.micro_batch_size);
+  text += fmt::format(", micro-batch size {}", point.micro_batch_size);
   return text;
 }
 
@@ -364,7 +364,7 @@ std::string plan_report(const PlanView& view, const Terminal& terminal) {
   out += front(view, terminal.width);
   out += binding(view, terminal.width);
   out += counts_table(view);
-  out += wrap("\nThe space: " + axes_words(view.space.axes()) + ".\n", terminal.width);
+  out += wrap("\nSearch space: " + axes_words(view.space.axes()) + ".\n", terminal.width);
   return out;
 }
 

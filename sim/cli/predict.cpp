@@ -79,7 +79,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   request.costs = cost_request(flags.costs);
   add_slow_ranks(flags.spread, request.costs);
   if (flags.explain && !flags.costs.model.model) {
-    throw input_error("--explain: only a model says what time and memory are for; give --model");
+    throw input_error("--explain: only a model breaks down time and memory; give --model");
   }
   if (flags.iterations) request.iterations = parse_count(*flags.iterations, "--iterations");
   if (flags.accumulate) request.accumulate = parse_count(*flags.accumulate, "--accumulate");
@@ -186,18 +186,17 @@ void set_up_predict(CommandLine& program) {
   add_input_pipeline_flags(program, flags->input);
   program.add_flags(
       "Output",
-      {{"--iterations", &flags->iterations, "N",
-        "one after the other, without a barrier; default 1"},
-       {"--accumulate", &flags->accumulate, "K", "steps in every K-th iteration; default 1"},
+      {{"--iterations", &flags->iterations, "N", "consecutive iterations, no barrier; default 1"},
+       {"--accumulate", &flags->accumulate, "K", "optimizer step every K iterations; default 1"},
        {"--memory-cap", &flags->memory_cap, "BYTES",
-        "says what fits; default of a model: a device's"},
+        "memory limit per rank; default a model's device"},
        {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
        {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"},
-       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline, for a paper"},
+       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline as a figure"},
        FlagHelp("--layout-picture", &flags->layout_picture, "[FILE.svg]",
-                "draws layers, ranks, messages; printed or as SVG")
+                "draws layers, ranks, messages as text or SVG")
            .or_alone(LayoutOutput::printed),
-       {"--explain", &flags->explain, "says where a model's time and memory go"},
+       {"--explain", &flags->explain, "breaks down a model's time and memory"},
        {"--json", &flags->json, "prints the result as one JSON object"},
        {"--quiet", &flags->quiet, "prints no report"}});
   program.set_work([flags, &program] { run(*flags, program); });

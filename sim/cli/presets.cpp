@@ -48,7 +48,7 @@ std::string or_dash(bool has, std::int64_t value) { return has ? std::to_string(
 // Those of --input-pipeline.
 std::string recommendation_table() {
   std::vector<Row> rows{
-      {"for --input-pipeline", "tables", "rows", "width", "bytes", "ids a sample", "dense"}};
+      {"for --input-pipeline", "tables", "rows", "width", "bytes", "ids per sample", "dense"}};
   for (const RecommendationModel& model : known_recommendation_models()) {
     std::int64_t table_rows = 0, bytes = 0, ids = 0;
     for (const EmbeddingTable& one : model.tables) {
@@ -95,7 +95,7 @@ std::string teraflops(const DeviceSpec& device, Precision precision) {
 }
 
 void list_clusters() {
-  std::vector<Row> rows{{"cluster", "device", "a node", "memory", "bf16", "links", "cards"},
+  std::vector<Row> rows{{"cluster", "device", "per node", "memory", "bf16", "links", "cards"},
                         {"", "", "", "GiB", "TFLOP/s", "GB/s", "GB/s"}};
   for (const std::string& name : known_clusters()) {
     const Cluster cluster = find_cluster(name);
@@ -110,8 +110,8 @@ void list_clusters() {
                                                    gigabytes(network.card_bytes_per_second))});
   }
   print(table(rows, 2) +
-        wrap("\nDevices a node; memory and peak of a device; what an all-reduce over a node "
-             "reaches; network cards of a node. `pipesim clusters NAME` prints one as a file for "
+        wrap("\nDevices per node; memory and peak of a device; the rate an all-reduce over a node "
+             "reaches; network cards per node. `pipesim clusters NAME` prints one as a file for "
              "--cluster, with the source of every number; `pipesim devices NAME` its device.\n",
              standard_output().width));
 }
@@ -143,7 +143,7 @@ void list_software() {
   }
   print(
       table(rows, 2) +
-      wrap("\nWhat takes a device's place of its usual software, by --software. `pipesim software "
+      wrap("\nTrainers that --software takes instead of a device's usual one. `pipesim software "
            "NAME` prints one as a file, with the source of every number; `base` in a file of your "
            "own changes one.\n",
            standard_output().width));

@@ -144,9 +144,9 @@ std::string verdict_on_receives(const ReceivesAnswer& answer) {
 // "33.00 ms wherever a receive stands", or what differs.
 std::string even_line(P2p mode, const ReceivesAnswer& answer) {
   std::string text =
-      fmt::format("{:<10} {} wherever a receive stands", p2p_name(mode),
+      fmt::format("{:<10} {} for any placement", p2p_name(mode),
                   format_time(*fastest_on(mode, answer.choices)->on(mode)->makespan_ns));
-  if (mode == P2p::async) text += ": a posted one delays nothing";
+  if (mode == P2p::async) text += ": a posted receive delays nothing";
   return text + "\n";
 }
 
@@ -258,7 +258,7 @@ std::string report_on_receives(const ReceivesAnswer& answer, const ReceivesVerbF
   std::vector<Stuck> stuck;
   if (!uneven.empty()) {
     out += "\n" + receives_table(answer, uneven, is_one, stuck);
-    notes += "buffers    inputs received and not used yet, at most on a rank, by its list\n";
+    notes += "buffers    most inputs received but not used yet on a rank, by its list\n";
   }
   for (std::size_t i = 0; i < stuck.size(); ++i) {
     notes += fmt::format("({}) {}\n", i + 1, cycle_text(stuck[i].cycle, is_one));
@@ -272,7 +272,7 @@ std::string report_on_receives(const ReceivesAnswer& answer, const ReceivesVerbF
       commands += command_to_write(choice, arguments, terminal.width);
     }
   }
-  if (!commands.empty()) out += "\nTo write what gains:\n" + commands;
+  if (!commands.empty()) out += "\nTo write the faster ones:\n" + commands;
   return out;
 }
 
@@ -309,7 +309,7 @@ void run_receives(ReceivesVerbFlags flags, const std::vector<std::string>& argum
   question.only = asked_receives(flags.receives);
   question.buffers = asked_buffers(flags.receives, question.only);
   if (flags.output && !question.only) {
-    throw input_error("--output: say which of them it is to have; give --receives");
+    throw input_error("--output: say which of them to write; give --receives");
   }
   check_outputs(
       {{"schedule", names_a_file(*flags.schedule.schedule) ? flags.schedule.schedule : Flag()},
@@ -354,19 +354,19 @@ std::string file_text_of(const Schedule& program) {
 }
 
 const char* const receives_help =
-    "Where each RECV stands in its rank's list, --receives:\n"
-    "  sender        at its sender's turn, as PyTorch places it; no transport deadlocks\n"
-    "  just-in-time  straight before what needs it\n"
-    "  early         as early as its SEND can come: straight behind the last SEND of its\n"
+    "Where each RECV goes in its rank's list, --receives:\n"
+    "  sender        at its sender's turn, as in PyTorch; no transport deadlocks\n"
+    "  just-in-time  right before the action that needs it\n"
+    "  early         as early as its SEND can come: right after the last SEND of its\n"
     "                rank that it needs\n"
-    "  batched       just in time; SENDs and RECVs next to each other are one BATCH_P2P\n"
-    "  timed         where its message is sent, by costs; no transport deadlocks\n"
-    "  edge          on a stream of its own directed pair of ranks";
+    "  batched       just in time; adjacent SENDs and RECVs form one BATCH_P2P\n"
+    "  timed         when its message is sent, by costs; no transport deadlocks\n"
+    "  edge          on the stream of its directed pair of ranks";
 
 void add_receive_flags(CommandLine& command, ReceiveFlags& flags, const std::string& meaning) {
   command.add_flags("", {{"--receives", &flags.where, "WHERE", meaning},
                          {"--receive-buffers", &flags.buffers, "N",
-                          "inputs that early may have ahead; default any number"}});
+                          "inputs early may receive ahead; default any number"}});
 }
 
 std::optional<Receives> asked_receives(const ReceiveFlags& flags) {
@@ -376,7 +376,7 @@ std::optional<Receives> asked_receives(const ReceiveFlags& flags) {
 std::optional<int> asked_buffers(const ReceiveFlags& flags, std::optional<Receives> where) {
   if (!flags.buffers) return std::nullopt;
   if (where.value_or(Receives::early) != Receives::early) {
-    throw input_error(fmt::format("--receive-buffers: they bound --receives early, not {}",
+    throw input_error(fmt::format("--receive-buffers: only --receives early has them, not {}",
                                   receives_name(*where)));
   }
   return parse_count(*flags.buffers, "--receive-buffers");
@@ -385,11 +385,11 @@ std::optional<int> asked_buffers(const ReceiveFlags& flags, std::optional<Receiv
 void add_schedule_receives(CommandLine& schedule) {
   auto flags = std::make_shared<ReceivesVerbFlags>();
   CommandLine& command =
-      schedule.add_command("receives", "compares where receives may stand, and deadlocks");
+      schedule.add_command("receives", "compares placements of receives, and deadlocks");
   command.add_flags("", {FlagHelp("schedule", &flags->schedule.schedule, "NAME|FILE",
                                   "a schedule's name, or its CSV or program")
                              .required()});
-  add_receive_flags(command, flags->receives, "this one alone, its deadlocks in full");
+  add_receive_flags(command, flags->receives, "only this one, with its deadlocks in full");
   command.add_flags(
       "", {{"-o,--output", &flags->output, "FILE", "writes the program that --receives asks for"},
            {"--json", &flags->json, "prints one JSON object"}});

@@ -47,7 +47,7 @@ std::string closed_form_text(const ScheduleChoice& choice, const Prediction& pre
   }
   const auto& closed = *prediction.closed_form;
   const bool global = closed.form.metric == BubbleMetric::global;
-  return fmt::format("{} = {}, {} {}: {} (stages and hops alike; {})", closed.form.formula,
+  return fmt::format("{} = {}, {} {}: {} (uniform stages and hops; {})", closed.form.formula,
                      format_time(closed.form.bubble_ns), format_percent(closed.fraction),
                      global ? "global" : "span",
                      closed.exact ? "exact here" : "differs from the simulation",

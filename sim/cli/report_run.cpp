@@ -33,8 +33,9 @@ std::vector<EventTrace> read_events(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     traces.push_back(read_event_trace(file));
     if (!traces.back().slices.empty()) continue;
-    throw input_error(fmt::format("{}: it holds {} and nothing that lasts; give the trace of a run",
-                                  file, plural(traces.back().events, "event")));
+    throw input_error(
+        fmt::format("{}: it holds {} and nothing with a duration; give the trace of a run", file,
+                    plural(traces.back().events, "event")));
   }
   return traces;
 }
@@ -53,7 +54,7 @@ class FlameFile {
   void write(StackCollector collector, const std::string& name) {
     const Stacks stacks = collector.take();
     if (stacks.lines.empty()) {
-      throw input_error(name + ": nothing in it takes any time, so there is no flame graph");
+      throw input_error(name + ": nothing in it takes time, so there is no flame graph");
     }
     write_stacks(stacks, name, format_, file_);
     file_.commit();
@@ -69,9 +70,7 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
   if (is_one_input_run(flags.files, command, {"traces", "--json"})) {
     return report_input_run(flags.files.front(), flags.json);
   }
-  if (flags.json)
-    throw input_error(
-        "--json: only for runs of input pipelines so far; pipesim compare --json has all of a run");
+  if (flags.json) throw input_error("--json: only a run of an input pipeline is reported as JSON");
   std::vector<NamedFile> files{{"--schedule", flags.profile.schedule}};
   for (const std::string& file : flags.files) files.push_back({"the trace", file});
   files.push_back({"--flame", flags.flame, true});
@@ -107,7 +106,7 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
     if (!run) {
       throw input_error(
           "--figure: no pipeline is known in these files, so there is no timeline of ranks; "
-          "--schedule may say what runs, or pipeview shows them");
+          "--schedule may name the actions, and pipeview shows the files");
     }
     figure.write({{"", {timeline_of(*run)}, ""}});
   }
@@ -136,17 +135,18 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
 
 void set_up_report(CommandLine& command) {
   auto flags = std::make_shared<ReportFlags>();
-  command.add_flags("", {{"traces", &flags->files, "FILE", "of one run, of each rank one or all"}});
+  command.add_flags(
+      "", {{"traces", &flags->files, "FILE", "traces of one run: one file, or one per rank"}});
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags(
       "Output",
       {{"--flame", &flags->flame, "FILE.folded|FILE.json",
-        "writes time by stacks, as flame graphs show it"},
-       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline, for a paper"},
-       {"--json", &flags->json, "prints a run of an input pipeline as one JSON object"}});
+        "writes time by stacks, for flame graphs"},
+       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline as a figure"},
+       {"--json", &flags->json, "prints an input pipeline's run as one JSON object"}});
   command.set_work([flags, &command] { report_run(*flags, command); });
   command.set_footer(
-      "Traces are of pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"
+      "Traces come from pipesim, pipeexec or PyTorch's profiler; any Chrome trace works.\n"
       "\n"
       "Examples:\n"
       "  pipesim report run.json\n"

@@ -41,7 +41,7 @@ std::string run_limits_report(const RecordedRun& run, const std::vector<std::str
     std::ranges::stable_sort(limits, std::greater(), &Limit::gain_ns);
     return limits_report(limits, context, width);
   } catch (const Error& error) {
-    return wrap(fmt::format("What limits it could not be estimated: {}\n", error.what()), width);
+    return wrap(fmt::format("Its limits could not be estimated: {}\n", error.what()), width);
   }
 }
 

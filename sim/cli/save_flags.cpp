@@ -11,11 +11,11 @@ namespace pipesim::cli {
 namespace {
 
 std::vector<FlagHelp> flags_beside_every(SaveFlags& flags) {
-  return {{"--storage", &flags.storage, "RATE", "that all ranks write at together, such as 2GB/s"},
-          {"--async-checkpoint", &flags.beside, "copies, then writes in the background"},
-          {"--checkpoint-bytes", &flags.bytes, "BYTES",
-           "of a rank; default 12 a parameter that it has"},
-          {"--checkpoint-copy", &flags.copy, "RATE", "to the host; default unlimited"}};
+  return {
+      {"--storage", &flags.storage, "RATE", "total write rate of all ranks, such as 2GB/s"},
+      {"--async-checkpoint", &flags.beside, "copies, then writes in the background"},
+      {"--checkpoint-bytes", &flags.bytes, "BYTES", "per rank; default 12 per parameter it holds"},
+      {"--checkpoint-copy", &flags.copy, "RATE", "copy rate to the host; default unlimited"}};
 }
 
 }  // namespace
@@ -49,13 +49,13 @@ void ask_for_saves(const SaveFlags& flags, PredictionRequest& request) {
 std::string save_line(const SaveEffect& effect) {
   const bool steps = effect.mean_iteration_ns > 0;
   std::string text = fmt::format(
-      "saves   {} every {}, there after {}: each holds training up for {}, {} an iteration, {} of "
+      "saves   {} every {}, written after {}: each stalls training for {}, {} per iteration, {} of "
       "its time",
       format_bytes(effect.bytes), plural(effect.saves.every, "iteration"),
       format_time(effect.saved_ns), format_time(effect.stall_ns),
       format_time(effect.mean_iteration_ns - effect.iteration_ns),
       steps ? format_percent(effect.fraction()) : "none");
-  if (!effect.keeps_up) text += "; storage is too slow for so many, which wait for each other";
+  if (!effect.keeps_up) text += "; storage is too slow for that: saves wait for each other";
   return text + "\n";
 }
 

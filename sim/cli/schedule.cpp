@@ -113,7 +113,7 @@ void check_schedule(const ScheduleVerbFlags& flags) {
     verdicts[std::string(send_mode_name(mode))] = {{"runs", !cycle}, {"cycle", cycle}};
   }
   if (unit_steps) {
-    text += fmt::format("{} unit steps, a receive sharing its send's\n", format_count(*unit_steps));
+    text += fmt::format("{} unit steps; a receive shares its send's\n", format_count(*unit_steps));
   }
   if (flags.json) {
     Json json{{"format", "pipesim-check"},
@@ -186,14 +186,14 @@ void set_up_schedule(CommandLine& command) {
   });
 
   const auto [check, check_flags] =
-      add("check", "says where it runs; status 1 where it deadlocks", check_schedule);
+      add("check", "finds deadlocks; exit status 1 if there is one", check_schedule);
   check.add_flags("", {{"--transport", &check_flags.transport, "NAME",
-                        "buffered, rendezvous, fifo or edge-fifo; all"},
+                        "buffered, rendezvous, fifo, edge-fifo; default all"},
                        {"--json", &check_flags.json, "prints one JSON object"}});
 
   const auto [lowered, lower_flags] =
-      add("lower", "inserts SEND and RECV, writes the program", lower_schedule);
-  add_receive_flags(lowered, lower_flags.receives, "where RECVs stand, see below; default sender");
+      add("lower", "inserts SENDs and RECVs, writes the program", lower_schedule);
+  add_receive_flags(lowered, lower_flags.receives, "placement of RECVs, see below; default sender");
   lowered.add_flags(
       "", {{"-o,--output", &lower_flags.output, "FILE", "the file; default standard output"}});
   lowered.set_footer(receives_help);
@@ -209,11 +209,10 @@ void set_up_schedule(CommandLine& command) {
        {"-o,--output", &convert_flags.output, "FILE.csv", "the file; default standard output"}});
 
   const auto [streams, streams_flags] =
-      add("streams", "writes the program stream by stream, to edit", write_streams);
+      add("streams", "writes the program stream by stream, for editing", write_streams);
   streams.add_flags(
-      "", {{"--p2p", &streams_flags.p2p, "MODE",
-            "on whose streams transfers stand; default async, or as in FILE"},
-           {"--whole", &streams_flags.whole, "adds what ends an iteration where it is not listed"},
+      "", {{"--p2p", &streams_flags.p2p, "MODE", "which streams carry transfers; default async"},
+           {"--whole", &streams_flags.whole, "adds the iteration's closing actions if missing"},
            {"-o,--output", &streams_flags.output, "FILE.program",
             "the file; default standard output"}});
   add_schedule_receives(command);

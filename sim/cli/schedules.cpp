@@ -54,15 +54,16 @@ void print_list(bool json) {
   }
   for (const Family& family : all_families()) {
     print(fmt::format("{:<20} {}\n", family.name, family.summary));
-    print(wrap(fmt::format("{:<20} {}; keeps {}\n", "", family.bubble, family.peak),
+    print(wrap(fmt::format("{:<20} {}; peak {}\n", "", family.bubble, family.peak),
                standard_output().width));
   }
-  print(wrap(
-      "\nThe bubble and what rank r keeps at most, for p ranks, v chunks a rank, m microbatches, "
-      "groups of g; F, I, W are the times of a chunk's forward, input gradient and weight "
-      "gradient, B = I + W; global and span are defined in traces/METRICS.md.\n"
-      "`pipesim schedules --compare --stages 4 --microbatches 8,16` tries them all.\n",
-      standard_output().width));
+  print(
+      wrap("\nBubble, and peak chunks in flight on rank r, for p ranks, v chunks per rank, m "
+           "microbatches, "
+           "groups of g. F, I, W are the times of a chunk's forward, input gradient and weight "
+           "gradient, B = I + W. traces/METRICS.md defines global and span.\n"
+           "`pipesim schedules --compare --stages 4 --microbatches 8,16` tries them all.\n",
+           standard_output().width));
 }
 
 // Several between commas, each once.
@@ -215,7 +216,7 @@ void compare_schedules(const SchedulesFlags& flags) {
   trial.progress = [&](const std::string& what) { progress->show(what); };
   std::vector<Candidate> tried = try_all(asked.all(), trial);
   trial.progress = {};
-  progress->show("looking for shapes that work");
+  progress->show("searching for shapes that work");
   const auto works = [](const Candidate& one) { return one.left_out.empty(); };
   if (std::ranges::none_of(tried, works)) throw input_error(tried.front().left_out);
   all.rows = compared_rows(std::move(tried), trial, all.memory_cap_bytes);
@@ -249,23 +250,23 @@ void run(const CommandLine& command, const SchedulesFlags& flags) {
 void set_up_schedules(CommandLine& command) {
   auto flags = std::make_shared<SchedulesFlags>();
   command.add_flags(
-      "", {{"files", &flags->files, "FILE", "schedules to compare with, as of --schedule"},
-           {"--compare", &flags->compare, "tries every schedule on the same model"},
-           {"--memory-cap", &flags->memory_cap, "BYTES", "says what exceeds so much memory"}});
+      "",
+      {{"files", &flags->files, "FILE", "more schedules to compare, as for --schedule"},
+       {"--compare", &flags->compare, "tries every schedule on the same model"},
+       {"--memory-cap", &flags->memory_cap, "BYTES", "marks schedules that exceed this memory"}});
   add_schedule_flags(command, flags->schedule, false);
-  add_cost_flags(command, flags->costs,
-                 "of all that a rank computes for a microbatch; a list gives one per rank");
-  command.add_flags("Costs of a run",
-                    {{"--run", &flags->run, "TRACE", "calibrated on it; of each rank one or all"}});
+  add_cost_flags(command, flags->costs, "per rank and microbatch; a list has one per rank");
+  command.add_flags("Costs of a run", {{"--run", &flags->run, "TRACE",
+                                        "traces to calibrate from, one or one per rank"}});
   add_spread_flags(command, flags->spread);
   command.add_flags("Output",
-                    {{"--picture", &flags->picture, "draws all of them on one axis of time"},
-                     {"--figure", &flags->figure, "FILE.svg|FILE.png", "the same, for a paper"},
+                    {{"--picture", &flags->picture, "draws all timelines on one time axis"},
+                     {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws them as a figure"},
                      {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
-      "--microbatches and --virtual-stages may be lists, as 8,16,32: each is tried\n"
-      "with each. All are the same model: where costs are not a model's or by layer,\n"
-      "they are of a rank's whole part of it. With V chunks a rank each takes 1/V of\n"
+      "--microbatches and --virtual-stages may be lists, such as 8,16,32; all pairs are\n"
+      "tried. All use the same model: costs that are not a model's or by layer\n"
+      "are those of a whole rank. With V chunks per rank each chunk takes 1/V of the\n"
       "times and bytes; a message keeps its bytes.\n"
       "\n"
       "Examples:\n"

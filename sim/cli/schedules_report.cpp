@@ -25,10 +25,10 @@ std::string candidate_label(const Candidate& one) {
   return name;
 }
 
-// "interleaved, 2 chunks a rank".
+// "interleaved, 2 chunks per rank".
 std::string candidate_title(const Candidate& one) {
   const std::string chunks =
-      one.chunks > 1 ? fmt::format(", {} a rank", plural(one.chunks, "chunk")) : "";
+      one.chunks > 1 ? fmt::format(", {} per rank", plural(one.chunks, "chunk")) : "";
   return printable(one.schedule) + chunks;
 }
 
@@ -50,7 +50,7 @@ std::string group_verdict(const std::vector<const ComparedRow*>& group,
   std::string text = plural(group.front()->candidate.microbatches, "microbatch") + ": ";
   const auto fastest =
       std::ranges::find_if(group, [](const ComparedRow* row) { return row->is_fastest; });
-  if (fastest == group.end()) return text + "none of these can be";
+  if (fastest == group.end()) return text + "none of these is possible";
   const Candidate& one = (*fastest)->candidate;
   const bool is_first = *fastest == group.front();
   std::string what = "the fastest";
@@ -97,7 +97,7 @@ class ComparisonTable {
       const auto mfu = throughput(*all_.model, one.microbatches, one.time_ns).mfu;
       return mfu ? percent(*mfu) : "-";
     });
-    add(columns, "kept", [](const Candidate& one) { return fmt::format("{:.4g}", one.in_flight); });
+    add(columns, "peak", [](const Candidate& one) { return fmt::format("{:.4g}", one.in_flight); });
     const auto bytes = [](std::int64_t own) { return own > 0 ? format_bytes(own) : "-"; };
     add(columns, "memory",
         [&](const Candidate& one) { return bytes(one.prediction.peak_memory_bytes()); });
@@ -160,7 +160,7 @@ std::string loss_lines(const std::vector<const ComparedRow*>& group, bool left_o
     said.emplace_back(std::move(name), std::move(words));
   }
   if (said.empty()) return {};
-  std::string out = left_out ? "\nleft out\n" : "\nwhat the others lose, by means over ranks\n";
+  std::string out = left_out ? "\nomitted\n" : "\nwhat the others lose, averaged over ranks\n";
   for (const auto& [name, words] : said) out += hanging(name, name_width, words, width);
   return out;
 }
@@ -175,21 +175,21 @@ std::string table_notes(const ComparedSchedules& all) {
     sends = sends || row.candidate.sent_bytes > 0;
     is_over = is_over || !fits(row.candidate, all.memory_cap_bytes);
   }
-  std::string out = "\n* on the front of time and memory: nothing else is as fast and as small.\n";
+  std::string out = "\n* Pareto-optimal: nothing else is both as fast and as small.\n";
   if (is_over) {
     out +=
-        fmt::format("! more than the {} of {}.\n", format_bytes(*all.memory_cap_bytes),
+        fmt::format("! exceeds the {} of {}.\n", format_bytes(*all.memory_cap_bytes),
                     all.model && *all.memory_cap_bytes == all.model->cluster().device.memory_bytes
                         ? printable(all.model->cluster().device.name)
                         : "--memory-cap");
   }
-  out += "v: chunks a rank; kept: activations of so many microbatches at most";
-  if (has_chunks) out += ", a chunk's of v counted as 1/v";
-  out += sends ? "; sent: by all ranks in an iteration.\n" : ".\n";
+  out += "v: chunks per rank; peak: microbatches in flight at most";
+  if (has_chunks) out += ", each of v chunks counted as 1/v";
+  out += sends ? "; sent: by all ranks per iteration.\n" : ".\n";
   if (has_chunks && !all.by_layer) {
     out +=
-        "The same model for all: costs are of all that a rank computes, of which each of v chunks "
-        "takes 1/v; a message keeps its bytes.\n";
+        "All use the same model: costs are per rank, and each of its v chunks takes 1/v of them; "
+        "a message keeps its bytes.\n";
   }
   return out;
 }
@@ -304,7 +304,7 @@ std::vector<TimelineGroup> timelines_of(const ComparedSchedules& all, const Tria
       if (!one.left_out.empty()) continue;
       // Beside one that takes far longer no other could be read.
       if (one.asked.family != nullptr && one.time_ns / 2 > rows.front()->candidate.time_ns) {
-        group.note += fmt::format("{}{}, {}", group.note.empty() ? "too long to be drawn: " : "; ",
+        group.note += fmt::format("{}{}, {}", group.note.empty() ? "too long to draw: " : "; ",
                                   candidate_title(one), format_time(one.time_ns));
         continue;
       }

@@ -14,7 +14,7 @@ std::uint64_t parse_seed(std::string_view text, std::string_view where) {
   const char* const end = text.data() + text.size();
   const auto [at, failed] = std::from_chars(text.data(), end, seed);
   if (failed != std::errc() || at != end) {
-    throw input_error(fmt::format("{}: {} is no whole number", where, quote(text)));
+    throw input_error(fmt::format("{}: {} is not a whole number", where, quote(text)));
   }
   return seed;
 }

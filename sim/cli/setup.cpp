@@ -20,14 +20,15 @@ std::vector<FlagHelp> single_costs(CostFlags& flags) {
       {"--backward", &flags.backward, "T", "full backward, halved into I and W; default 2ms"},
       {"--backward-input", &flags.backward_input, "T", "time of an input gradient; default 1ms"},
       {"--backward-weight", &flags.backward_weight, "T", "time of a weight gradient; default 1ms"},
-      {"--overlapped", &flags.overlapped, "T", "of an F and a B in one cell; default F + B"},
+      {"--overlapped", &flags.overlapped, "T", "an F and a B in one cell; default F + B"},
       {"--activation-bytes", &flags.activation_bytes, "BYTES",
        "kept from forward to backward; default 0"},
-      {"--p2p-latency", &flags.p2p_latency, "T", "of a hop between ranks; default 0"},
-      {"--p2p-bytes", &flags.p2p_bytes, "BYTES", "sent to the next stage, and back; default 0"},
-      {"--p2p-bandwidth", &flags.p2p_bandwidth, "RATE", "of a link; default unlimited"},
+      {"--p2p-latency", &flags.p2p_latency, "T", "latency of a hop between ranks; default 0"},
+      {"--p2p-bytes", &flags.p2p_bytes, "BYTES",
+       "per message to the next stage or back; default 0"},
+      {"--p2p-bandwidth", &flags.p2p_bandwidth, "RATE", "bandwidth of a link; default unlimited"},
       {"--compute-slowdown", &flags.compute_slowdown, "10%",
-       "of compute while a transfer overlaps it; default 0"}};
+       "slows compute while transfers overlap; default 0"}};
 }
 
 void refuse_single_costs(CostFlags flags, std::string_view other) {
@@ -94,8 +95,8 @@ void add_cost_flags(CommandLine& command, CostFlags& flags, const std::string& o
       group,
       {{"--p2p", &flags.p2p, "MODE", "how results travel, see below; default async"},
        {"--eager-limit", &flags.eager_limit, "BYTES", "smaller sends need no receiver; default 0"},
-       {"--costs", &flags.costs, "FILE.json", "all of these; format in traces/FORMAT.md"},
-       {"--layout", &flags.layout, "3,2,2,2", "layers a virtual stage, or Megatron's layout"}});
+       {"--costs", &flags.costs, "FILE.json", "costs from a file; format in traces/FORMAT.md"},
+       {"--layout", &flags.layout, "3,2,2,2", "layers per virtual stage, or Megatron's layout"}});
 }
 
 void refuse_other_costs(const CostFlags& flags, std::string_view flag) {

@@ -23,7 +23,7 @@ void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_na
 // `of`: what costs are of, and one value of a list is.
 void add_cost_flags(
     CommandLine& command, CostFlags& flags,
-    const std::string& of = "of a chunk and a microbatch; a list gives one a virtual stage");
+    const std::string& of = "per chunk and microbatch; a list has one per virtual stage");
 
 // What the flags ask for. `file`, where it is given, stands for --costs; `name` is what it
 // is of, in messages.

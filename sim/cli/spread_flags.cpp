@@ -16,8 +16,9 @@ namespace pipesim::cli {
 void add_spread_flags(CommandLine& command, SpreadFlags& flags) {
   command.add_flags(
       "Jitter and stragglers",
-      {{"--jitter", &flags.jitter, "5%|measured", "actions vary: says what the makespan varies by"},
-       {"--seeds", &flags.seeds, "N", "random draws; default 100"},
+      {{"--jitter", &flags.jitter, "5%|measured",
+        "varies action times; reports the makespan's spread"},
+       {"--seeds", &flags.seeds, "N", "number of random draws; default 100"},
        {"--slow-rank", &flags.slow_rank, "3:1.2", "rank 3 computes 1.2 times as long"}});
 }
 
@@ -78,7 +79,7 @@ std::string spread_report(const MakespanSpread& spread, const SpreadQuestion& qu
   };
   const std::string of = question.variation.quantiles_ppm.empty()
                              ? format_percent(question.variation.deviation) + " jitter"
-                             : "what actions were measured to vary by";
+                             : "the measured variation of actions";
   std::string out = fmt::format(
       "spread  p50 {}{}, p95 {}{}; {} of {}\n", format_time(spread.p50_ns), more(spread.p50_ns),
       format_time(spread.p95_ns), more(spread.p95_ns), plural(spread.seeds, "draw"), of);

@@ -41,7 +41,7 @@ std::string remedies_line(const CostModel& model, const PipelineShape& shape,
   if (fitting == 0) {
     const std::int64_t saved = prediction.peak_memory_bytes() - tried.front().peak_memory_bytes;
     if (saved <= 0) return {};
-    return fmt::format("        no change tried makes it fit; {} saves most\n",
+    return fmt::format("        no change tried makes it fit; {} saves the most\n",
                        text(tried.front()));
   }
   constexpr std::ptrdiff_t most = 3;

@@ -186,7 +186,7 @@ std::string table_of(const std::vector<WhatIfRow>& rows, const RecordedBasis& ba
     return out + "\n";
   };
   std::string out = fmt::format("{:<{}} {:>11} {:>10} {:>10} {:>8}", "what if", first, "iteration",
-                                "change", "more done", "bubble");
+                                "change", "throughput", "bubble");
   out += has_bytes ? fmt::format(" {:>10}\n", "fullest") : "\n";
   out += line("as it ran", ran, true);
   for (const WhatIfRow& row : rows) out += line(row.what, row.answer, false);
@@ -232,7 +232,7 @@ void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
   std::vector<WhatIfRow> rows = rows_of(flags);
   if (rows.empty()) {
     throw input_error(
-        "whatif: say what is otherwise, such as --scale B@stage2=0.8 or --schedule zb-h1; `pipesim "
+        "whatif: name a change, such as --scale B@stage2=0.8 or --schedule zb-h1; `pipesim "
         "whatif --help` lists all");
   }
   if (flags.virtual_stages && flags.schedules.empty()) {
@@ -260,7 +260,7 @@ void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
   const Terminal terminal = standard_output();
   const RecordedBasis::Answer& ran = basis.as_it_ran();
   std::string about =
-      fmt::format("{}, {}, {}: {} an iteration",
+      fmt::format("{}, {}, {}: {} per iteration",
                   printable(run.about.schedule.empty() ? run.name : run.about.schedule),
                   plural(run.ranks, "rank"), plural(run.microbatches, "microbatch", "microbatches"),
                   format_time(ran.iteration_ns));
@@ -274,7 +274,7 @@ void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
   print(bold(wrap(about + ".", terminal.width), terminal.colour) + "\n");
   const double off =
       relative(static_cast<double>(ran.predicted_ns), static_cast<double>(ran.iteration_ns));
-  print(wrap(fmt::format("Costs calibrated on it predict {}, {}; rows are put right by as much.",
+  print(wrap(fmt::format("Costs calibrated from it predict {}, {}; rows are corrected by as much.",
                          format_time(ran.predicted_ns), signed_percent(off)),
              terminal.width) +
         "\n\n");
@@ -287,32 +287,33 @@ void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
 
 void set_up_what_if(CommandLine& command) {
   auto flags = std::make_shared<WhatIfFlags>();
-  command.add_flags("",
-                    {{"traces", &flags->files, "TRACE", "of one run, of each rank one or all"}});
+  command.add_flags(
+      "", {{"traces", &flags->files, "TRACE", "traces of one run: one file, or one per rank"}});
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.add_flags(
-      "What is otherwise; each may be given several times and is a row",
-      {{"--scale", &flags->scales, "B@stage2=0.8",
-        "compute takes so many times as long; see below"},
-       {"--link", &flags->links, "0-1=2x", "messages between two ranks travel so much faster"},
-       {"--schedule", &flags->schedules, "NAME|FILE", "another one, by name or from a file"},
-       {"--virtual-stages", &flags->virtual_stages, "V", "chunks a rank of such a schedule"},
-       {"--layout", &flags->layouts, "3,2,2,2", "layers a virtual stage; of a run with layers"},
-       {"--microbatches", &flags->microbatches, "16,32", "so many an iteration; one row each"},
-       {"--storage", &flags->storages, "RATE", "at which all ranks write checkpoints together"},
-       {"--checkpoint-every", &flags->saves, "N", "iterations, of a run that saved"},
+      "Changes; each may be given several times and makes a row",
+      {{"--scale", &flags->scales, "B@stage2=0.8", "scales compute times; see below"},
+       {"--link", &flags->links, "0-1=2x", "speeds up messages between two ranks"},
+       {"--schedule", &flags->schedules, "NAME|FILE", "another schedule, by name or from a file"},
+       {"--virtual-stages", &flags->virtual_stages, "V", "chunks per rank of such a schedule"},
+       {"--layout", &flags->layouts, "3,2,2,2",
+        "layers per virtual stage; needs a run with layers"},
+       {"--microbatches", &flags->microbatches, "16,32",
+        "microbatches per iteration; one row each"},
+       {"--storage", &flags->storages, "RATE", "total rate at which ranks write checkpoints"},
+       {"--checkpoint-every", &flags->saves, "N", "save interval, for a run that saved"},
        {"--input-pipeline", &flags->input_pipelines, "NAME|FILE",
-        "another one, of a run of an input pipeline"}});
+        "another pipeline, for a run of an input pipeline"}});
   command.add_flags("Output", {{"--json", &flags->json, "prints the result as one JSON object"}});
   command.set_work([flags, &command] { answer_what_if(*flags, command); });
   command.set_footer(
-      "--scale is of a kind (F, I, W, B), a stage or a rank: B@stage2=0.8, F@rank1=1.5,\n"
-      "stage2=0.8, rank1=1.5, B=0.9; what stands between commas holds at once. The last\n"
-      "row has all that was given, where that can be. Of an input pipeline's run it is of a\n"
+      "--scale takes a kind (F, I, W, B), a stage or a rank: B@stage2=0.8, F@rank1=1.5,\n"
+      "stage2=0.8, rank1=1.5, B=0.9; a comma combines several. The last row applies\n"
+      "all changes, where they can be combined. For an input pipeline it takes a\n"
       "kind or a rank: IDS=0.5, LOOKUP@rank1=2.\n"
       "\n"
-      "Costs are calibrated on the run, changed, and simulated; what they predict for the\n"
-      "run itself is held against what it took, and all rows are corrected by as much.\n"
+      "Costs are calibrated from the run, changed and simulated. Their error on the\n"
+      "run itself corrects all rows.\n"
       "\n"
       "Examples:\n"
       "  pipesim whatif run.json.gz --scale B@stage2=0.8 --link 0-1=2x\n"

@@ -1,9 +1,9 @@
-// How much of a difference is due to each of several changes, whatever their order.
+// Each of several changes' share in a difference, independent of their order.
 //
-// What one change does depends on which others were made before it: of two slow stages
-// either one hides the other. The share of a change is the mean of what it does over
-// all orders in which they can be made, its Shapley value (Shapley, "A value for
-// n-person games", 1953); shares sum to what all do together. Plain functions.
+// The effect of one change depends on which others were made before it: of two slow stages
+// either one hides the other. The share of a change is its mean effect over
+// all orders of making them, its Shapley value (Shapley, "A value for
+// n-person games", 1953); shares sum to the effect of all together. Plain functions.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
-// How far ranks' clocks are off, told from messages in both directions.
+// Clock offsets of ranks, estimated from messages in both directions.
 //
 // A clock that is ahead by x makes messages to its rank seem to take x more and
-// those from it x less. With what messages take by a prediction as their true
-// time, each pair of ranks that exchange messages both ways shows how far their
-// clocks are apart (see traces/METRICS.md, "Clocks that are off"). Plain values;
+// those from it x less. With a prediction's message times as the true
+// ones, each pair of ranks that exchange messages both ways shows the offset between their
+// clocks (see traces/METRICS.md, "Clocks that are off"). Plain values;
 // any thread.
 #pragma once
 
@@ -19,7 +19,7 @@ struct ClockShift {
   std::int64_t uncertainty_ns = 0;  // of that, by how far the two directions contradict each other
 };
 
-// Of each rank of the measured run.
+// For each rank of the measured run.
 std::vector<ClockShift> find_clock_shifts(const Operations& operations, int ranks);
 
 }  // namespace pipesim

@@ -1,5 +1,5 @@
-// What two runs exchange with replicas: how long, how much of that beside what their ranks
-// compute, and how much not.
+// Exchanges with replicas in two runs: how long, and how much of that overlaps their ranks'
+// compute.
 //
 // Pure; any thread.
 #pragma once

@@ -1,9 +1,9 @@
 // A predicted and a measured run side by side: how far they are apart, and why.
 //
-// Of each run the iteration with the median makespan stands for it; the others of
+// The iteration with the median makespan represents each run; the others of
 // the measured run show how much times vary. Every number here is defined in
 // traces/METRICS.md, "Comparing a prediction with a measurement". Plain values,
-// of the arguments alone; any thread.
+// which depend only on the arguments; any thread.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@
 
 namespace pipesim {
 
-// Of an operation that both have: what its end is later than predicted, by cause.
+// For an operation in both runs: how much later it ends than predicted, by cause.
 // The four sum to that.
 struct Lateness {
   std::int64_t own_ns = 0;            // it takes longer
@@ -38,14 +38,14 @@ struct Lateness {
   std::int64_t total_ns() const { return own_ns + launch_ns + communication_ns + inherited_ns; }
 };
 
-// What is worth mending, most first.
+// What is worth fixing, most important first.
 struct RootCause {
   Term term{};
   std::int32_t rank = -1;               // -1: no rank alone
   std::optional<std::int32_t> to_rank;  // of transfers
   std::optional<std::int32_t> stage;    // nothing where it is about several
   std::optional<Kind> kind;             // of a transfer: SEND_F or SEND_B
-  // Of overlapped cells: the other stage, that of the backward; `stage` and `kind`
+  // For overlapped cells: the other stage, that of the backward; `stage` and `kind`
   // are the forward's.
   std::optional<std::int32_t> backward_stage;
   std::optional<std::int32_t> microbatch;  // where one makes out nearly all of it
@@ -56,7 +56,7 @@ struct RootCause {
   std::vector<OperationId> operations;  // those that it is about
 };
 
-// What makespans differ by because values vary from iteration to iteration, or from
+// The part of the makespans' difference due to variation from iteration to iteration, or from
 // microbatch to microbatch where only one iteration is known.
 struct Noise {
   std::int64_t effect_ns = 0;       // of all ranks
@@ -92,7 +92,7 @@ struct DurationErrors {
   double p90 = 0;
 };
 
-// Where both critical paths part: the last operation that they have in common
+// Where the two critical paths diverge: the last operation they have in common
 // from the start on, and what comes next in each.
 struct Divergence {
   std::optional<Action> last_common;
@@ -134,7 +134,7 @@ struct Comparison {
   std::optional<Divergence> divergence;  // nothing where both paths are the same
 };
 
-// What to call either side, in at most nine letters: by its source, or, of two of one source,
+// The name of either side, at most nine letters: by its source, or, of two of one source,
 // "first" and "second".
 std::string_view side_name(const Comparison& comparison, Side side);
 // And in a sentence: "prediction", "measurement", "profile", "first run", "second run".

@@ -1,5 +1,5 @@
-// Where the critical path of a run is: which of its spans, one after the other, make it
-// take as long as it does.
+// A run's critical path: the chain of spans that determines its
+// length.
 //
 // Plain values, of the arguments alone; any thread.
 #pragma once
@@ -24,10 +24,10 @@ struct PathStep {
   bool operator==(const PathStep&) const = default;
 };
 
-// Of the iteration with the median makespan, first to last, played by the run's own rule for
+// For the iteration with the median makespan, first to last, replayed by the run's own rule for
 // transfers. Empty where there is no iteration.
 std::vector<PathStep> critical_path_of(const RecordedRun& run);
-// Of one side of a comparison; `run` is that side's.
+// For one side of a comparison; `run` is that side's.
 std::vector<PathStep> critical_path_of(const Comparison& comparison, Side side,
                                        const RecordedRun& run);
 

@@ -1,10 +1,10 @@
-// In what two runs differ, sorted into what may be one cause each.
+// The differences between two runs, grouped so that each may have one cause.
 //
 // Values that belong together are one difference: the durations of one kind on one
-// stage, transfers from one rank to another, the gaps of a rank; where one microbatch
-// stands out, that by itself. A run of several iterations tells how much its values vary:
-// what the compared iteration has beyond what is usual is noise, and so is a difference
-// that is no larger than what it varies by. Plain values.
+// stage, transfers from one rank to another, the gaps of a rank; an outlying microbatch
+// is separate. A run of several iterations shows how much its values vary:
+// the compared iteration's deviation from the usual is noise, and so is a difference
+// no larger than the variation. Plain values.
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@
 namespace pipesim {
 
 struct Difference {
-  // What a value of an operation has more than predicted.
+  // How much a value of an operation exceeds the prediction.
   struct Part {
     OperationId operation;
     Term term;
     std::int64_t more_ns;
   };
 
-  bool is_noise = false;  // all of a rank's, of every term
+  bool is_noise = false;  // all of a rank's differences, in every term
   Term term{};
   std::int32_t rank = -1;
   std::int32_t to_rank = -1;  // of transfers

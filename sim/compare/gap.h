@@ -1,4 +1,4 @@
-// By which classes of values two runs differ, and what each makes of the difference
+// The classes of values in which two runs differ, and each one's share in the difference
 // of their makespans.
 #pragma once
 
@@ -25,13 +25,13 @@ inline constexpr int term_count = 8;
 inline constexpr std::array<std::string_view, term_count> term_names{
     "order", "compute", "transfer", "wait", "exchange", "launch", "unmodelled", "clock"};
 
-// Of an operation, whether its value of a term, its duration or what is before it, differs.
+// Whether an operation's value of a term, its duration or the gap before it, differs.
 constexpr auto value_of(Term term) {
   if (term == Term::exchange) return &Values::exchange;
   return term == Term::wait || term == Term::launch ? &Values::gap : &Values::duration;
 }
 
-// What the measured makespan has more than the predicted one, by term; sums exactly.
+// The measured minus the predicted makespan, by term; sums exactly.
 struct Gap {
   std::array<std::int64_t, term_count> terms{};
   // Of `launch`: iterations that follow each other are compared as each would repeat itself;

@@ -91,7 +91,7 @@ P2p mode_of(const RecordedRun& run) {
     if (run.about.p2p == p2p_name(mode)) return mode;
   }
   if (run.about.p2p.empty()) return P2p::async;
-  throw input_error(fmt::format("{}: metadata.pipesim.p2p: {} is no mode of transfer", run.name,
+  throw input_error(fmt::format("{}: metadata.pipesim.p2p: {} is not a mode of transfer", run.name,
                                 quote(run.about.p2p)));
 }
 

@@ -1,4 +1,4 @@
-// What the iterations of two runs say of the same operations.
+// The values of the same operations over the iterations of two runs.
 #pragma once
 
 #include "sim/compare/clock_shifts.h"

@@ -1,4 +1,4 @@
-// What a recorded run loses to actions that start later than they could.
+// The time a recorded run loses because actions start later than they could.
 //
 // A pure function; any thread.
 #pragma once

@@ -2,9 +2,9 @@
 //
 // An operation is something that takes time: an F, I, W or B, a gradient
 // reduction, an optimizer step, on one rank; or a transfer from rank to rank,
-// which goes by the name of its SEND. Its identity is (stage, kind, microbatch).
-// A collective of replicas is none, though it is joined by (stage, kind, number):
-// what waits for it starts later than it could, and how much of that is the wait is told. Plain
+// which is named by its SEND. Its identity is (stage, kind, microbatch).
+// A collective of replicas is not an operation, though it is joined by (stage, kind, number):
+// what waits for it starts late, and records how long it waited. Plain
 // values; any thread.
 #pragma once
 
@@ -24,7 +24,7 @@ inline constexpr std::array both_sides{predicted_side, measured_side};
 using OperationId = std::uint32_t;
 inline constexpr OperationId no_operation = 0xffffffff;
 
-// What one run says of an operation. Times count from the iteration's start.
+// One run's values of an operation. Times count from the iteration's start.
 struct Occurrence {
   std::int32_t rank = -1;     // of a transfer the sender's; -1: the run does not have it
   std::int32_t to_rank = -1;  // of a transfer
@@ -37,7 +37,7 @@ struct Occurrence {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t sent_ns = 0;  // of a transfer: when its SEND started, by the sender's clock
-  // Of what waits for collectives of its rank, as of an input: since when, until when;
+  // The waits for collectives of its rank, as for an input: since when, until when;
   // both 0 where it waits for none.
   std::int64_t collective_since_ns = 0;
   std::int64_t collective_arrival_ns = 0;
@@ -50,10 +50,10 @@ struct Occurrence {
 };
 
 struct Operations {
-  // Of either run, sorted by (kind, stage, microbatch).
+  // For either run, sorted by (kind, stage, microbatch).
   std::vector<Action> actions;
   std::array<std::vector<Occurrence>, 2> sides;  // [side][operation]
-  // Of each rank, what it computes in the order of the starts.
+  // Each rank's compute in the order of the starts.
   std::array<std::vector<std::vector<OperationId>>, 2> lists;
   // Whether times count from the end of the iteration before, not from the first start.
   std::array<bool, 2> follows{};

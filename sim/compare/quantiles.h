@@ -1,4 +1,4 @@
-// Where values lie: a few places of a sorted list. Plain functions.
+// Quantiles of a sorted list. Plain functions.
 #pragma once
 
 #include <cstdint>

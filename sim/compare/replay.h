@@ -1,20 +1,20 @@
-// A timeline played again, with some of its values replaced.
+// A timeline replayed with some of its values replaced.
 //
-// Each operation stands on streams, what a rank computes on its rank's, and
-// starts when they are free and its input is there, and a gap after that:
+// Each operation is on streams, compute on its rank's, and
+// starts a gap after they are free and its input is ready:
 //
-//   ready = latest end of what its streams did before, in the iteration before, too, and of its
+//   ready = latest end of its streams' earlier operations, also in the iteration before, and of its
 //           input, else 0
 //   start = ready + exchange + gap,  end = start + duration
 //
-// An exchange is how long it then waited for what its rank exchanges with replicas.
+// An exchange is the wait for its rank's exchanges with replicas.
 //
-// Of a blocking collective, those of all ranks of its group are ready together, once the
+// A blocking collective's operations on all ranks of its group are ready together, once the
 // streams of all of them are free.
 //
-// A gap is what makes `start` the one recorded, and so negative where a recorded
-// start lies before what it is taken to wait for. A run's own values, played in
-// its own order, therefore give back the run to the nanosecond, whatever it was:
+// A gap is chosen so that `start` is the recorded one, and is negative if the recorded
+// start is before the inputs it should wait for. A run's own values, replayed in
+// its own order, therefore reproduce any run to the nanosecond,
 // so differences between replays that replace one class of values after the other
 // sum exactly to the difference of two runs. Plain values; any thread.
 #pragma once
@@ -73,7 +73,7 @@ struct Values {
   std::vector<std::int64_t> duration, gap, exchange;
 };
 
-// What a run took, in its own order of all its operations.
+// A run's own values, in its own order of all its operations.
 Values values_of(const Operations& operations, Side side, const Order& all);
 
 // Since when operations could start: once their streams, or those of all of their group, have
@@ -148,7 +148,7 @@ struct Played {
   std::vector<std::int64_t> ready_ns;
   std::vector<std::int64_t> start_ns;
   std::vector<std::int64_t> end_ns;
-  // What ended last of all that it waits for, or none; at a tie what its own
+  // The dependency that ended last, or none; at a tie what its own
   // stream did.
   std::vector<OperationId> awaited;
   // By how much longer an operation could take before the run did.

@@ -166,7 +166,7 @@ class Ranking {
       RootCause cause;
       cause.term = Term::launch;
       cause.effect_ns = cause.alone_ns = beside[predicted_side];
-      cause.why = fmt::format("ranks go on from one iteration to the next; the {} is of one alone",
+      cause.why = fmt::format("ranks run on into the next iteration; the {} has only one",
                               side_noun(comparison_, predicted_side));
       causes_.push_back(std::move(cause));
     }
@@ -272,7 +272,7 @@ class Ranking {
       const std::int64_t planned = row.times[predicted_side].hidden_ns;
       const std::int64_t had = row.times[measured_side].hidden_ns;
       if (2 * had >= planned) break;
-      return fmt::format("; {} of it goes on beside compute, not {}",
+      return fmt::format("; {} of it overlaps compute, not {}",
                          had > 0 ? format_time(had) : "nothing", format_time(planned));
     }
     return {};

@@ -1,5 +1,5 @@
-// What two runs saved, and how long: the SAVEs of all iterations, of which the iterations that
-// stand for the runs may have none.
+// The saves of two runs: the SAVEs of all iterations, since the iterations that
+// represent the runs may have none.
 //
 // Pure; any thread.
 #pragma once
@@ -27,7 +27,7 @@ struct SaveRow {
   std::array<SaveTimesOfRank, 2> times{};  // by side
 };
 
-// Of each rank, where either run saved; else none.
+// For each rank, if either run saved; else none.
 std::vector<SaveRow> compare_saves(const RecordedRun& predicted, const RecordedRun& measured);
 
 }  // namespace pipesim

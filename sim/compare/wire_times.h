@@ -1,19 +1,19 @@
-// What messages of a measured run took on their way, told apart from what they lay
-// waiting for a rank to look.
+// The time on the wire of a measured run's messages, told apart from the time they
+// waited for a rank to look.
 //
-// A rank that computes sees a message only once it has done with that, so what its
-// recorded RECV says is when it looked. Whoever computes for longer would make its own
-// messages slow. A message that came while its receiver stood still is seen as it comes;
-// of the others on the same way, with the same bytes, no more is known than that they
-// took no longer than recorded: they are taken to have been as fast, or, where none was
-// seen, as fast as the other run has them. Plain functions.
+// A rank that computes sees a message only when it is done, so its
+// recorded RECV shows when it looked: longer compute would make its own
+// messages look slow. A message that arrives while its receiver is idle is seen at once;
+// the others on the same route, with the same bytes, are only known to have
+// taken no longer than recorded: they are assumed to have been as fast, or, if none was
+// seen, as fast as in the other run. Plain functions.
 #pragma once
 
 #include "sim/compare/operations.h"
 
 namespace pipesim {
 
-// Of how many messages between ranks it is known how long they were on the wire.
+// For how many messages between ranks the time on the wire is known.
 struct WireTimes {
   std::int64_t told = 0;          // when both ends were there, and when it arrived
   std::int64_t as_usual = 0;      // taken for what others on the way took, by the rule above
@@ -24,7 +24,7 @@ struct WireTimes {
   std::int64_t messages() const { return told + as_usual + seen_late + one_end + not_recorded; }
 };
 
-// Of a message, whether its receiver may have seen it late: it was busy until then. By the
+// Whether a message's receiver may have seen it late: it was busy until then. By the
 // receiver's clock alone.
 bool may_be_seen_late(const Operations& operations, Side side, const Occurrence& transfer);
 

@@ -111,7 +111,7 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   const int own_entries = static_cast<int>(stages.size());
   if (own_entries != placement.stages() && own_entries != placement.stages() * placement.copies()) {
     throw input_error(fmt::format(
-        "{}: costs for {} but the schedule has {} ({} a rank); give one entry a virtual stage",
+        "{}: costs for {} but the schedule has {} ({} per rank); give one entry per virtual stage",
         where, plural(static_cast<std::int64_t>(stages.size()), "virtual stage"),
         plural(placement.stages(), "virtual stage"), placement.chunks()));
   }
@@ -134,7 +134,7 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   const auto reduces = [](const StageCosts& stage) { return stage.reduce.exists(); };
   if (!reduce_gradients_ns.empty() && std::ranges::any_of(stages, reduces)) {
     throw input_error(fmt::format(
-        "{}: both reduce_gradients_ns and a stage's reduce say what a reduction takes; keep one",
+        "{}: both reduce_gradients_ns and a stage's reduce give a reduction's time; keep one",
         where));
   }
   const auto is_listed = [&](int index) {
@@ -142,23 +142,23 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
   };
   for (std::size_t rank = 0; rank < collective_links.size(); ++rank) {
     if (std::ranges::all_of(collective_links[rank].through, is_listed)) continue;
-    throw input_error(
-        fmt::format("{}: collectives of rank {} go through a link that is not there", where, rank));
+    throw input_error(fmt::format(
+        "{}: collectives of rank {} go through a link that does not exist", where, rank));
   }
   for (const auto* group : {&tied_gradients, &gradient_norm}) {
     if (!*group || std::ranges::all_of((*group)->through, is_listed)) continue;
-    throw input_error(fmt::format("{}: {} goes through a link that is not there", where,
+    throw input_error(fmt::format("{}: {} goes through a link that does not exist", where,
                                   group == &tied_gradients ? "tied_gradients" : "gradient_norm"));
   }
   for (const auto& [edge, link] : edges) {
     if (!std::ranges::all_of(link.through, is_listed)) {
-      throw input_error(fmt::format("{}: p2p edge {}->{} goes through a link that is not there",
+      throw input_error(fmt::format("{}: p2p edge {}->{} goes through a link that does not exist",
                                     where, edge.first, edge.second));
     }
     if (edge.first >= placement.ranks() || edge.second >= placement.ranks()) {
       throw input_error(
-          fmt::format("{}: p2p edge {}->{} names a rank that the schedule, with {}, has not", where,
-                      edge.first, edge.second, plural(placement.ranks(), "rank")));
+          fmt::format("{}: p2p edge {}->{} names a rank that the schedule, with {}, does not have",
+                      where, edge.first, edge.second, plural(placement.ranks(), "rank")));
     }
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {

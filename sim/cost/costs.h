@@ -1,6 +1,6 @@
-// What each chunk of work takes: a table (virtual stage x kind -> time,
-// bytes), the links between ranks, what replicas exchange, and per-rank closing
-// work.
+// The costs of a schedule's work: a table (virtual stage x kind -> time,
+// bytes), the links between ranks, exchanges of replicas, and each rank's gradient
+// reduction and optimizer step.
 //
 // Given on the command line or read from a costs.json (format: FORMAT.md);
 // nothing downstream knows which. Times are per chunk, never divided. Plain
@@ -23,29 +23,28 @@
 
 namespace pipesim {
 
-// An exchange of a stage with its replicas, such as an all-gather of its weights:
-// what one rank has of it. None where no bytes cross its links.
+// One rank's part in an exchange of a stage with its replicas, such as an all-gather of
+// its weights. None if no bytes cross its links.
 struct CollectiveCosts {
   static constexpr std::int64_t max_parts = 10'000;
 
-  std::int64_t latency_ns = 0;  // of all its steps, beside the bytes
-  std::int64_t bytes = 0;       // that cross the rank's links, of d replicas on a ring
-                                // (d - 1) / d of what is gathered
-  std::int64_t parts = 1;       // it comes in: layers, or buckets
-  // Parts go side by side, and share the rank's links; else one after the other.
+  std::int64_t latency_ns = 0;  // of all its steps, in addition to the bytes
+  std::int64_t bytes = 0;       // that cross the rank's links: for d replicas on a ring
+                                // (d - 1) / d of the gathered bytes
+  std::int64_t parts = 1;       // the number of layers or buckets
+  // Parts run concurrently, and share the rank's links; else one after the other.
   bool side_by_side = false;
-  // Of a REDUCE_GRAD: what makes gradients of the stage next waits for its end.
+  // For a REDUCE_GRAD: the stage's next gradients wait for its end.
   bool holds_gradients = false;
-  // Up to which of `bytes` each part reaches, in the order in which they go; empty: they are
-  // equal.
+  // Where in `bytes` each part ends, in their order; empty: equal parts.
   std::vector<std::int64_t> part_ends = {};
 
   bool exists() const { return bytes > 0; }
   std::int64_t bytes_of(std::int64_t part) const;
-  // Once how much of a time is over in which its bytes come to be, in whole nanoseconds, those
-  // of so many parts are there.
+  // How much of the time that produces its bytes has passed, in whole nanoseconds, when the
+  // first parts are ready.
   std::int64_t lead_ns(std::int64_t time_ns, std::int64_t first_parts) const;
-  // What a stage of layers exchanges, in the parts of each.
+  // The exchange of a stage of layers, with the parts of each.
   CollectiveCosts& operator+=(const CollectiveCosts& other) {
     if (!other.exists()) return *this;
     parts = exists() ? parts + other.parts : other.parts;
@@ -56,15 +55,15 @@ struct CollectiveCosts {
   bool operator==(const CollectiveCosts&) const = default;
 };
 
-// Of one virtual stage, one microbatch.
+// Costs per virtual stage and microbatch.
 struct StageCosts {
   std::int64_t forward_ns = 0;
   std::int64_t backward_input_ns = 0;
   std::int64_t backward_weight_ns = 0;
-  // Compute that messages to and from other ranks take beside: of an F, and of an I or B.
+  // Extra compute for messages to and from other ranks: per F, and per I or B.
   std::int64_t forward_messages_ns = 0;
   std::int64_t backward_messages_ns = 0;
-  // An OVERLAP_F_B whose forward this stage does, messages included; default F + the
+  // An OVERLAP_F_B with this stage's forward, messages included; default F + the
   // backward.
   std::optional<std::int64_t> overlap_ns;
   std::int64_t activation_bytes = 0;
@@ -72,22 +71,22 @@ struct StageCosts {
   std::int64_t weight_bytes = 0;
   std::int64_t gradient_bytes = 0;
   std::int64_t optimizer_bytes = 0;
-  std::int64_t output_bytes = 0;  // sent forward; the gradient of it comes back
-  // Where its weights are sharded over replicas: an UNSHARD, and what they take
-  // while they are gathered, beside weight_bytes.
+  std::int64_t output_bytes = 0;  // sent forward; its gradient comes back
+  // If its weights are sharded over replicas: an UNSHARD, and the memory of the gathered
+  // weights in addition to weight_bytes.
   CollectiveCosts unshard;
   std::int64_t unsharded_bytes = 0;
-  // What a B or an I takes beside while it runs; of layers, the most of any.
+  // Extra memory while a B or an I runs; for layers, the maximum.
   std::int64_t workspace_bytes = 0;
   CollectiveCosts reduce;  // a REDUCE_GRAD
-  // Of each of its layers, on one device; empty: nobody says. Of a layer, or of a stage that
-  // tells of no layers, one number.
+  // Per layer, on one device; empty: unknown. One number for a layer, or for a stage
+  // without layers.
   std::vector<std::int64_t> parameters;
-  // Closing work for what it holds; only of layers, whose ranks it adds up to.
+  // Reduction and optimizer time for its states; only for layers, summed by rank.
   std::int64_t optimizer_ns = 0;
   std::int64_t reduce_gradients_ns = 0;
 
-  // What an F, I, W or B takes, messages included.
+  // The time of an F, I, W or B, messages included.
   std::int64_t duration_ns(Kind compute) const {
     switch (compute) {
       case Kind::F: return forward_ns + forward_messages_ns;
@@ -106,37 +105,37 @@ struct StageCosts {
   bool operator==(const StageCosts&) const = default;
 };
 
-// Where nobody says otherwise: F = I = W = 1 ms, no bytes.
+// The default: F = I = W = 1 ms, no bytes.
 StageCosts usual_stage_costs();
 
-// The way from one rank to another: a link of its own, and links that it has
-// in common with other ways, such as the network card of two ranks.
+// The route from one rank to another: its own link, and links shared
+// with other routes, such as a network card of two ranks.
 struct Link {
   std::int64_t latency_ns = 0;
-  std::optional<std::int64_t> bytes_per_second;  // of its own; unlimited where absent
+  std::optional<std::int64_t> bytes_per_second;  // of its own link; unlimited if absent
   std::vector<int> through = {};                 // indices in Costs::shared_links
 
   bool operator==(const Link&) const = default;
 };
 
-// A blocking collective: from when the last rank of its group has come.
+// A blocking collective: it starts when the last rank of its group arrives.
 struct GroupCosts {
-  std::int64_t latency_ns = 0;                        // of all its steps, beside the bytes
+  std::int64_t latency_ns = 0;                        // of all its steps, in addition to the bytes
   std::int64_t bytes = 0;                             // that cross each rank's link
-  std::optional<std::int64_t> bytes_per_second = {};  // of that link; unlimited where absent
-  std::vector<int> through = {};                      // links that the ranks have in common
-                                                      // with other traffic, as a Link has them
+  std::optional<std::int64_t> bytes_per_second = {};  // of that link; unlimited if absent
+  std::vector<int> through = {};                      // links that the ranks share
+                                                      // with other traffic, as in Link
 
   Link link() const { return {latency_ns, bytes_per_second, through}; }
   bool operator==(const GroupCosts&) const = default;
 };
 
-// What an exchange takes in which each replica sends every other one its part directly: by
-// that, what replicas exchange follows for any number of them, whatever they split.
+// The cost of an exchange in which each replica sends every other one its part directly. It
+// gives the exchanges of any number of replicas, at any ZeRO stage.
 struct ReplicaCosts {
-  std::int64_t latency_ns = 0;                        // of each of its steps, behind its bytes
-  std::optional<std::int64_t> bytes_per_second = {};  // that a rank sends; unlimited where absent
-  std::int64_t weight_bytes = 4;                      // of a parameter that is gathered
+  std::int64_t latency_ns = 0;                        // of each of its steps, after its bytes
+  std::optional<std::int64_t> bytes_per_second = {};  // sent by a rank; unlimited if absent
+  std::int64_t weight_bytes = 4;                      // per gathered parameter
 
   bool takes_time() const { return latency_ns > 0 || bytes_per_second; }
   bool operator==(const ReplicaCosts&) const = default;
@@ -149,13 +148,13 @@ struct SharedLink {
   bool operator==(const SharedLink&) const = default;
 };
 
-// What the `index`-th of `count` has of a whole, such as a REDUCE_GRAD of its
-// rank's reduction time: an equal share, the last one what the division left, too.
+// The share of the `index`-th of `count` in a whole, such as a REDUCE_GRAD's of its
+// rank's reduction time: equal shares, with the remainder added to the last.
 constexpr std::int64_t share_of(std::int64_t total, std::int64_t count, std::int64_t index) {
   return total / count + (index + 1 == count ? total % count : 0);
 }
 
-// How often a stage may be gathered, or reduced, in an iteration: once an action
+// How often a stage may be gathered, or reduced, in an iteration: once per action
 // of each of its microbatches.
 constexpr std::int64_t most_collectives(std::int64_t microbatches) { return 3 * microbatches; }
 
@@ -163,25 +162,25 @@ constexpr std::int64_t most_collectives(std::int64_t microbatches) { return 3 * 
 bool exchanges_bytes(const std::vector<StageFootprint>& footprints);
 
 struct Costs {
-  // One a virtual stage; where stages have second copies that differ, those follow.
+  // One per virtual stage, then those of second copies that differ.
   std::vector<StageCosts> stages;
   Link p2p;
   std::map<std::pair<int, int>, Link> edges;  // (from rank, to rank): overrides p2p
   std::vector<SharedLink> shared_links;
-  // By how much a rank's compute takes longer while a transfer to or from it
-  // is under way, in millionths.
+  // How much longer a rank's compute takes while a transfer to or from it
+  // is in flight, in millionths.
   std::int64_t compute_slowdown_ppm = 0;
-  std::int64_t reserved_bytes = 0;                // of each rank's memory, whatever it holds
+  std::int64_t reserved_bytes = 0;                // of each rank's memory, for any model
   std::vector<std::int64_t> optimizer_ns;         // one per rank, or empty: none
   std::vector<std::int64_t> reduce_gradients_ns;  // one per rank, or empty: none
-  // What REDUCE_TIED and GRAD_NORM take; where absent, nothing is exchanged.
+  // Costs of REDUCE_TIED and GRAD_NORM; if absent, nothing is exchanged.
   std::optional<GroupCosts> tied_gradients, gradient_norm;
-  // The way from each rank to its replicas, which adds no latency; or empty: unlimited.
+  // Each rank's route to its replicas, which adds no latency; empty: unlimited.
   std::vector<Link> collective_links;
-  // By which exchanges with replicas follow; then stages have `parameters`, bytes are those of
-  // states that are not split, and closing work is that on all of them.
+  // Determines exchanges with replicas; stages then have `parameters`, and bytes, reduction and
+  // optimizer times are those of unsharded states.
   std::optional<ReplicaCosts> replicas;
-  // What saving takes, where it is known; a program has SAVEs only where that is asked for.
+  // The cost of saving, if known; a program has SAVEs only on request.
   // Without bytes they follow from the states of ranks, see fill_save_bytes().
   std::optional<SaveCosts> save;
 
@@ -191,50 +190,51 @@ struct Costs {
   }
   const Link& link(int from_rank, int to_rank) const;
   Link collective_link(int rank) const;
-  // The time that a transfer of `bytes` occupies its narrowest link when it is
-  // alone: ceil(bytes x 1e9 / rate), 0 where all are unlimited.
+  // The time for which a transfer of `bytes` alone occupies its narrowest link:
+  // ceil(bytes x 1e9 / rate), 0 if all are unlimited.
   std::int64_t occupied_ns(const Link& link, std::int64_t bytes) const;
   const std::optional<GroupCosts>& group_costs(Kind blocking_collective) const {
     return blocking_collective == Kind::REDUCE_TIED ? tied_gradients : gradient_norm;
   }
-  // How long a blocking collective takes that meets no other traffic; nothing where nobody else
-  // is in its group.
+  // The time of a blocking collective without other traffic; nothing if its group has only
+  // one rank.
   std::int64_t group_ns(Kind blocking_collective, const Placement& placement) const;
-  // What each stage keeps alive and exchanges, and what each rank holds.
+  // What each stage keeps alive and exchanges, and each rank's static memory.
   std::vector<StageFootprint> footprints(const Placement& placement) const;
   std::vector<StateBytes> states(const Placement& placement) const;
 
   // Refuses costs that don't fit a placement (their number of stages or
-  // ranks), an F or I that its messages make longer than a time may be, and those whose sums could
-  // leave int64 over so many iterations of `microbatches`. `where` names their source in errors.
+  // ranks), an F or I whose messages make it exceed the largest time, and those whose sums could
+  // overflow int64 over this many iterations of `microbatches`. `where` names their source in
+  // errors.
   void check(const Placement& placement, int microbatches, std::string_view where,
              int iterations = 1) const;
 };
 
-// Where `save` does not say what ranks write: of each parameter of its stages 12 bytes, the
-// weight and both moments of AdamW as 32-bit numbers, or, where parameters are not known, the
-// bytes of weights and optimizer. So many replicas write a part each, and each of the
-// tensor-parallel ranks its own. `parameters`: of each stage, on one device; or empty: those of
+// If `save` does not give the bytes of ranks: 12 bytes per parameter of a rank's stages, the
+// weight and both moments of AdamW as 32-bit numbers, or, if parameters are not known, the
+// bytes of weights and optimizer. Each of `replicas` writes a part, and each
+// tensor-parallel rank its own. `parameters`: of each stage, on one device; or empty: those of
 // the costs.
 void fill_save_bytes(const Placement& placement, const std::vector<std::int64_t>& parameters,
                      int replicas, int tensor_parallel, Costs& costs);
 
 // A costs.json: `stages`, or `layers` summed by a layout.
 struct CostsFile {
-  Costs costs;                     // stages filled where the file gives them
-  std::vector<StageCosts> layers;  // or one entry a layer; overlap_ns is of stages
-  // Closing work that is the same on every rank.
+  Costs costs;                     // stages filled if the file gives them
+  std::vector<StageCosts> layers;  // or one entry per layer; overlap_ns is per stage
+  // Reduction and optimizer times that are the same on every rank.
   std::optional<std::int64_t> optimizer_ns;
   std::optional<std::int64_t> reduce_gradients_ns;
-  std::optional<Link> collective_link;     // the same of every rank
+  std::optional<Link> collective_link;     // the same for every rank
   std::optional<std::int64_t> save_bytes;  // likewise
-  // Compute that a message costs the rank that receives it.
+  // Compute that a message costs its receiver.
   std::int64_t receive_ns = 0;
   std::optional<Provenance> calibration;
   std::string name;
 
-  // The costs for a placement; `layout` only where the file gives layers. What
-  // receiving takes is added to the messages of each F, I or B whose input another rank sends.
+  // The costs for a placement; `layout` only if the file gives layers. The cost of
+  // receiving is added to each F, I or B whose input comes from another rank.
   Costs resolve(const Placement& placement, const std::optional<std::vector<int>>& layout) const;
 };
 
@@ -243,7 +243,7 @@ CostsFile read_costs(const std::string& path);
 
 // The costs as a costs.json of one line, readable again by parse_costs.
 std::string to_json(const Costs& costs);
-// A file as it is, on several lines, layers and calibration included.
+// The file itself, on several lines, with layers and calibration.
 std::string to_json(const CostsFile& file);
 
 }  // namespace pipesim

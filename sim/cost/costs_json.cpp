@@ -106,7 +106,7 @@ StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
     stage.unshard = read_collective(value, is_stage);
   });
   members.optional("unsharded_bytes", [&](const JsonCursor& value) {
-    if (!stage.unshard.exists()) value.fail("nothing is gathered without unshard; give both");
+    if (!stage.unshard.exists()) value.fail("without unshard nothing is gathered; give both");
     stage.unsharded_bytes = value.integer(0, max_bytes);
   });
   members.optional(
@@ -121,7 +121,7 @@ StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
       stage.parameters.push_back(item.integer(0, max_parameters - sum));
       sum += stage.parameters.back();
     }
-    if (stage.parameters.empty()) value.fail("an empty list; give one number, or one a layer");
+    if (stage.parameters.empty()) value.fail("an empty list; give one number, or one per layer");
   });
   members.finish();
   return stage;
@@ -275,7 +275,7 @@ void read_save(const JsonCursor& cursor, CostsFile& file) {
   });
   save.writers = members.integer_or("writers", 1, 1, max_count);
   if (members.has("writers") && !members.has("bytes")) {
-    members.required("writers").fail("they follow from replicas where bytes do; give bytes, too");
+    members.required("writers").fail("they follow from replicas if bytes do; give bytes, too");
   }
   const auto read_rate = [&](std::string_view key, std::optional<std::int64_t>& rate) {
     members.optional(key, [&](const JsonCursor& value) {
@@ -327,7 +327,7 @@ Provenance read_provenance(const JsonCursor& cursor, std::size_t entries) {
   }
   if (result.entries.size() != entries) {
     list.fail(fmt::format(
-        "has {} for {}; give one entry a stage or layer",
+        "has {} for {}; give one entry per stage or layer",
         plural(static_cast<std::int64_t>(result.entries.size()), "entry", "entries"), entries));
   }
   members.optional("p2p", [&](const JsonCursor& value) { result.transfers = read_spread(value); });
@@ -503,7 +503,7 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
   CostsFile result;
   result.name = file;
   if (members.has("stages") == members.has("layers")) {
-    root.fail("give either stages, one entry a virtual stage, or layers");
+    root.fail("give either stages, one entry per virtual stage, or layers");
   }
   const auto read_list = [&](std::string_view key, std::vector<StageCosts>& out) {
     members.optional(key, [&](const JsonCursor& list) {
@@ -540,7 +540,7 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
     result.costs.replicas = read_replica_costs(value);
     const auto tells = [](const StageCosts& entry) { return !entry.parameters.empty(); };
     if (!std::ranges::all_of(result.layers.empty() ? result.costs.stages : result.layers, tells)) {
-      value.fail("what they exchange is not known; give each stage or layer its parameters");
+      value.fail("the exchanged size is not known; give each stage or layer its parameters");
     }
   });
   members.optional("save", [&](const JsonCursor& value) { read_save(value, result); });

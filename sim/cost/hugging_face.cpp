@@ -289,7 +289,7 @@ class ConfigReader {
       if (boolean_or("use_parallel_residual", true)) {
         note(
             "use_parallel_residual: attention and MLP are taken one after the other; with tensor "
-            "parallelism that is one sum over ranks more a pass of a block");
+            "parallelism that is one more sum over ranks per pass of a block");
       }
     } else {
       refuse("attention_bias", false, true,
@@ -360,12 +360,12 @@ class ConfigReader {
     take("intermediate_size");  // of blocks without experts
     optional("decoder_sparse_step", [](const JsonCursor& value) {
       if (value.integer(1, largest_of_config) > 1) {
-        value.fail("blocks with experts beside others without are not modelled");
+        value.fail("a mix of blocks with and without experts is not modelled");
       }
     });
     optional("mlp_only_layers", [](const JsonCursor& value) {
       if (!value.array().empty()) {
-        value.fail("blocks without experts beside others with are not modelled");
+        value.fail("a mix of blocks with and without experts is not modelled");
       }
     });
   }
@@ -467,7 +467,7 @@ class ConfigReader {
     if (unread_.empty()) return;
     std::vector<std::string> names;
     for (const std::string& key : unread_) names.push_back(printable(key));
-    note(fmt::format("{} not known here, and taken to change nothing: {}",
+    note(fmt::format("{} not known here, and assumed to have no effect: {}",
                      names.size() == 1 ? "a key" : "keys", fmt::join(names, ", ")));
   }
 

@@ -170,7 +170,7 @@ void check_letters(const Layout& layout, const Model& model) {
   while ((end += static_cast<std::size_t>(layout.layers[stage])) <= at) ++stage;
   const std::string what =
       letters[at] == 'm' ? fmt::format("multi-token prediction, which {} does not have", model.name)
-                         : fmt::format("but stands where {} has {}", model.name,
+                         : fmt::format("but is where {} has {}", model.name,
                                        at == 0      ? "its embedding, E"
                                        : at == last ? "its head, L"
                                                     : "a block, t");

@@ -88,7 +88,7 @@ class GraphReader {
     const auto twice = std::ranges::adjacent_find(nodes_, {}, &ProfiledNode::number);
     if (twice != nodes_.end()) {
       line_ = (twice + 1)->line;
-      fail(fmt::format("node{} stands in line {}, too; give each node a number of its own",
+      fail(fmt::format("node{} is in line {}, too; give each node a number of its own",
                        twice->number, twice->line));
     }
     for (const Edge& edge : edges_) connect(edge);
@@ -128,7 +128,8 @@ class GraphReader {
     std::size_t at = rest.rfind(separator);
     if (at != std::string_view::npos && rest.substr(at + separator.size()).starts_with(stage)) {
       const std::string_view id = rest.substr(at + separator.size() + stage.size());
-      if (!whole_number(id)) fail(fmt::format("stage_id: {} is no number of a stage", quote(id)));
+      if (!whole_number(id))
+        fail(fmt::format("stage_id: {} is not a number of a stage", quote(id)));
       rest = rest.substr(0, at);
       at = rest.rfind(separator);
     }
@@ -364,7 +365,7 @@ PipedreamGraph parse_pipedream_graph(std::string_view text, const std::string& f
   }
   std::erase_if(order, is_input);
   if (order.empty()) {
-    throw input_error(fmt::format("{}: holds inputs, but no layer that uses them", file));
+    throw input_error(fmt::format("{}: has inputs, but no layer that uses them", file));
   }
   const std::vector<std::int64_t> carried = carried_bytes(nodes, order, file);
   for (std::size_t p = 0; p < order.size(); ++p) {

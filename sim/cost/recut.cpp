@@ -73,7 +73,7 @@ void add_joined(std::span<const StageCosts> parts, const std::string& whose,
     cuts.push_back(parts.front());
     return;
   }
-  StageSum sum(whose + ": stages that become one", "use smaller costs or more stages");
+  StageSum sum(whose + ": merged stages", "use smaller costs or more stages");
   for (const StageCosts& part : parts) sum.add(part);
   cuts.push_back(sum.costs());
   StageCosts& all = cuts.back();

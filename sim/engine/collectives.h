@@ -1,12 +1,12 @@
 // The collectives of a schedule: which of its UNSHARD, RESHARD and REDUCE_GRAD
-// actions do something, and which of what their ranks compute they have to do with.
+// actions have an effect, and which compute actions depend on them.
 //
 // - An UNSHARD gathers what is not gathered; a RESHARD releases what is. A stage
 //   without one is never gathered.
-// - A REDUCE_GRAD straight behind the action that makes the last of its gradients,
-//   transfers, RESHARDs and empty cells aside, goes on while that is still running,
-//   part by part. A stage that has none is reduced, in iterations that step, after its rank's
-//   last action but for those that end its iteration.
+// - A REDUCE_GRAD right after the action that produces the last of its gradients,
+//   ignoring transfers, RESHARDs and empty cells, overlaps that action,
+//   part by part. A stage without one is reduced, in iterations that step, after its rank's
+//   last action except those that end its iteration.
 //
 // Plain functions of their arguments; any thread.
 #pragma once
@@ -27,21 +27,22 @@ struct Collective {
   Action action;  // with its number in its iteration
   std::int32_t rank = 0;
   std::int32_t iteration = 0;
-  // In its rank's list; where it has none, that of what ends the iteration or the list's length.
+  // In its rank's list; if it has none, that of the iteration's closing actions or the list's
+  // length.
   std::size_t place = 0;
   // The first action of a cell in that list: of an UNSHARD, the one that waits for
   // it; of a REDUCE_GRAD, the one that it is straight behind.
   std::int64_t cell = none;
   // Of a REDUCE_GRAD that holds gradients: the one that makes some of its stage next.
   std::int64_t held_cell = none;
-  std::int64_t gather = none;  // of a RESHARD: which collective it releases
+  std::int64_t gather = none;  // for a RESHARD: the collective it releases
 };
 
 // Whether there are any.
 bool has_collectives(const Schedule& schedule, const Costs& costs);
 
-// Of so many iterations, as unroll() makes them, sorted by (rank, place). Throws where there
-// are more than Costs::check() reckons with.
+// For all iterations, as unroll() makes them, sorted by (rank, place). Throws if there
+// are more than Costs::check() allows for.
 std::vector<Collective> find_collectives(const Schedule& program, const Costs& costs,
                                          int iterations = 1, const Accumulation& accumulation = {});
 

@@ -1,4 +1,4 @@
-// The dependencies of a schedule as its tasks end: what may go on, and along which path.
+// Tracks a schedule's dependencies as its tasks end: what may start, and on which critical path.
 //
 // Filled by the event evaluation; one thread.
 #pragma once
@@ -21,7 +21,7 @@ class DependencyEnds {
 
   bool empty() const { return dependencies_.empty(); }
 
-  // A task ends now, `path` leads to that. Calls signal(task) for each that awaited it.
+  // A task ends now, with `path` leading to it. Calls signal(task) for each that waited for it.
   template <typename Signal>
   void end(TaskId task, std::int64_t now_ns, const PathTimes& path, Signal signal) {
     for (auto at = std::ranges::lower_bound(dependencies_, task, {}, &TaskDependency::awaited);
@@ -31,7 +31,7 @@ class DependencyEnds {
     }
   }
 
-  // The path to a task's start at an instant, if what it awaited ended only then; or null.
+  // The path to a task's start at an instant, if its dependencies ended only then; or null.
   const PathTimes* path_to(TaskId task, std::int64_t start_ns) const {
     if (empty()) return nullptr;
     const auto last = last_.find(task);
@@ -45,7 +45,7 @@ class DependencyEnds {
   };
 
   const std::vector<TaskDependency>& dependencies_;
-  std::unordered_map<TaskId, Last> last_;  // by what waits: of what it awaited, what ended last
+  std::unordered_map<TaskId, Last> last_;  // by waiting task: the dependency that ended last
 };
 
 }  // namespace pipesim

@@ -1,7 +1,7 @@
-// The fast way to evaluate a schedule, where transfers are asynchronous and have their links to
-// themselves: each action is visited once, no event is queued.
+// The fast evaluation of a schedule, for asynchronous transfers that do not
+// share links: each action is visited once, no event is queued.
 //
-// Depends on its arguments alone; calls share nothing; any thread.
+// Depends only on its arguments; calls share nothing; any thread.
 #pragma once
 
 #include "sim/cost/costs.h"
@@ -11,9 +11,9 @@
 
 namespace pipesim {
 
-// `program` is of so many iterations, as unroll() makes one. A transfer takes what it takes alone:
-// where transfers meet on a link, the times are those that events stay at or above, and buffers
-// of messages are not counted. Throws where it deadlocks, with the wait-for cycle.
+// `program` has all iterations, as unroll() makes it. A transfer takes the time it takes alone:
+// if transfers meet on a link, the times are lower bounds of the event engine's, and message
+// buffers are not counted. Throws if it deadlocks, with the wait-for cycle.
 Metrics evaluate_directly(const Schedule& program, const Costs& costs, int iterations,
                           const Jitter* jitter, const SpanSink& sink);
 

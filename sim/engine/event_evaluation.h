@@ -1,7 +1,7 @@
 // Evaluates a schedule on the event engine: transfers that meet, wait in
 // streams, share links and fill buffers.
 //
-// Depends on its arguments alone; calls share nothing; any thread.
+// Depends only on its arguments; calls share nothing; any thread.
 #pragma once
 
 #include "sim/cost/costs.h"
@@ -11,8 +11,8 @@
 
 namespace pipesim {
 
-// `program` is of as many iterations as the options say, as unroll() makes one; a compute
-// schedule where transfers are asynchronous. Throws where it deadlocks, with the wait-for cycle.
+// `program` has as many iterations as the options say, as unroll() makes it; a compute
+// schedule if transfers are asynchronous. Throws if it deadlocks, with the wait-for cycle.
 Metrics evaluate_by_events(const Schedule& program, const Costs& costs,
                            const SimulationOptions& options);
 

@@ -1,8 +1,8 @@
-// Times that vary: by which factor an action takes longer or shorter in one draw.
+// Jitter: the factor on an action's time in one random draw.
 //
-// A draw is by seed, stage, kind and microbatch, and by nothing else: neither the order of
-// evaluation nor the schedule changes it, so that schedules are compared with the same luck.
-// Arithmetic alone, no library's distribution: the same on every machine. Plain values; reading
+// A draw depends only on seed, stage, kind and microbatch, not on the order of
+// evaluation or the schedule, so schedules are compared with the same random numbers.
+// Plain arithmetic, no library's distribution: the same on every machine. Plain values; reading
 // is const and thread-safe.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace pipesim {
 
-// What single actions vary by, relative to what costs say; the mean stays that.
+// The variation of single actions relative to their costs, which stay the mean.
 struct Variation {
   // Standard deviation of a normal distribution, as the sum of twelve uniform numbers; factors
   // below 0 are 0. Where there are no quantiles.
@@ -27,7 +27,7 @@ struct Variation {
 
 class Jitter {
  public:
-  // Of `ranks` alone, by rank, where any are given. `variation` outlives it.
+  // Only for `ranks`, by rank, if any are given. `variation` outlives it.
   Jitter(const Variation& variation, std::uint64_t seed, std::vector<bool> ranks = {});
 
   std::int64_t applied(const Action& action, int rank, std::int64_t duration_ns) const;

@@ -1,8 +1,8 @@
 // The pace of a rank's compute: slower while transfers overlap it.
 //
-// Work is counted in units of which full speed does 1e6 + slowdown a
-// nanosecond and slowed compute 1e6: whole numbers, so that nothing is rounded
-// until the end, which is the first whole nanosecond at which all is done.
+// Work is counted in units: full speed does 1e6 + slowdown per
+// nanosecond, slowed compute 1e6. These are whole numbers, so nothing is rounded
+// until the end, the first whole nanosecond at which all is done.
 // Plain values; one thread.
 #pragma once
 
@@ -27,7 +27,7 @@ class Pace {
   }
   void finish() { running_ = false; }
 
-  // A transfer begins (1) or ends (-1). Whether the end of what runs has moved.
+  // A transfer begins (1) or ends (-1). Returns whether the running work's end has moved.
   bool change(int transfers, std::int64_t now_ns) {
     const bool was_slow = transfers_ > 0;
     if (running_) left_ -= static_cast<Units>(now_ns - since_ns_) * speed();
@@ -39,8 +39,7 @@ class Pace {
     return true;
   }
 
-  // At least so much of what runs, at full speed, is yet to be done: it could not be
-  // before now.
+  // At least this much of the running work, at full speed, is left.
   void hold_back(std::int64_t duration_ns, std::int64_t now_ns) {
     left_ -= static_cast<Units>(now_ns - since_ns_) * speed();
     since_ns_ = now_ns;

@@ -1,4 +1,4 @@
-// A prediction as a recorded run: what a trace of it is written from, and would be read as.
+// A prediction as a recorded run: the source of its trace, and the result of reading that.
 #pragma once
 
 #include "sim/engine/simulate.h"

@@ -1,10 +1,10 @@
 // What saving checkpoints adds to a run, on average.
 //
-// Found by simulating: a save ends the second of two iterations, or each where each has one (of
-// two steps, where gradients are accumulated), and what a period of that takes more than one
-// without is what training stands still for it. That is the same for saves that are further
-// apart, but for one thing: an asynchronous save waits for the one before, where iterations
-// between them take less than writing it.
+// Found by simulation: a save ends the second of two iterations, or each one if each saves (of
+// two steps, if gradients are accumulated), and the stall is the extra time of such a period over
+// one without saves. It is the same for saves further
+// apart, with one exception: an asynchronous save waits for the one before if the iterations
+// between take less time than writing it.
 // Calls share nothing; any thread.
 #pragma once
 
@@ -19,7 +19,7 @@ struct SaveEffect {
   std::int64_t bytes = 0;     // of a checkpoint
   std::int64_t stall_ns = 0;  // that a save adds to the run
   std::int64_t saved_ns = 0;  // from the first rank's beginning until it is published
-  // Of all iterations, further ones as steady_iteration_ns has them, with what saves add.
+  // The mean over all iterations, further ones as in steady_iteration_ns, saves included.
   std::int64_t mean_iteration_ns = 0;
   std::int64_t iteration_ns = 0;  // the same without saves
   bool keeps_up = true;           // an asynchronous save never waits for the one before

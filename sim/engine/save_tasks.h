@@ -1,10 +1,10 @@
 // Checkpoints as tasks of the event engine.
 //
-// Each rank has a part in each checkpoint: its steps, in one number. Synchronous, it writes, and
-// rank 0 then publishes, both on their rank's compute stream. Asynchronous, it comes to the SAVE,
-// copies once it is through with the checkpoint before, and goes on; the write stands on no
-// stream, and neither does publishing. Writes cross one link, the storage, of which a
-// nanosecond's time is what a byte is to other links: it serves one in a nanosecond.
+// Each rank has a part in each checkpoint: its steps, in one number. If synchronous, it writes, and
+// rank 0 then publishes, both on their rank's compute stream. If asynchronous, it reaches the SAVE,
+// copies once it is done with the checkpoint before, and continues; neither the write nor
+// publishing is on a stream. Writes cross one link, the storage, measured in nanoseconds
+// instead of bytes: it serves one per nanosecond.
 // Plain values; any thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Evaluates a schedule with costs: when does each action run?
+// Evaluates a schedule with costs: when each action runs.
 //
 // A schedule here is a compute schedule, whose results travel as soon as they
 // exist, or a program with SEND and RECV in its lists. Each rank does its
@@ -31,21 +31,21 @@ namespace pipesim {
 
 struct SimulationOptions {
   Transfers transfers;
-  // That follow each other, none waiting for all ranks to end the one before.
+  // Consecutive, without a barrier between them.
   int iterations = 1;
   Accumulation accumulation;
-  Saves saves;  // if any, the costs say what they take
-  // Receives every span, compute and transfer, where it is given.
+  Saves saves;  // if any, the costs must have theirs
+  // Receives every span, compute and transfer, if given.
   SpanSink sink;
-  // By how much actions' times vary, where they do; outlives the call.
+  // The jitter of actions' times, if any; must outlive the call.
   const Jitter* jitter = nullptr;
-  // Uses the event engine even where the direct evaluation would do.
+  // Uses the event engine even if the direct evaluation would do.
   bool always_by_events = false;
 };
 
 // Expects a schedule that find_fault() passes and costs that check() passes. A
-// compute schedule is lowered first where the mode needs to know the order of
-// transfers. Throws where the schedule deadlocks, with the wait-for cycle that
+// compute schedule is lowered first if the mode needs the order of
+// transfers. Throws if the schedule deadlocks, with the wait-for cycle that
 // find_deadlock() finds.
 Metrics simulate(const Schedule& schedule, const Costs& costs,
                  const SimulationOptions& options = {});

@@ -46,8 +46,8 @@ enum class TaskKind : std::uint8_t {
 };
 inline constexpr int task_kind_count = 9;
 
-// What all microbatches of a stage have in common; a row that is not used
-// stands on no stream and signals nobody.
+// What all microbatches of a stage have in common; an unused row
+// is on no stream and signals nothing.
 struct TaskRow {
   TaskKind work{};
   std::int32_t stage = 0;

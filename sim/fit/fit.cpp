@@ -235,7 +235,7 @@ void require_enough(const std::vector<MeasuredIteration>& runs,
       std::ranges::all_of(runs, [](const MeasuredIteration& run) { return run.kinds.has_value(); });
   if (runs.size() + 1 == least_runs && have_traces && times.size() > constants) return;
   throw input_error(fmt::format(
-      "has {}, which tell too little; measure {} or more, or two with traces that give more times "
+      "has {}, which is too little; measure {} or more, or two with traces that give more times "
       "than the {} that are fitted{}",
       plural(static_cast<std::int64_t>(runs.size()), "run"), least_runs,
       plural(static_cast<std::int64_t>(constants), "constant"),

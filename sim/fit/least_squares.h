@@ -33,7 +33,7 @@ struct LeastSquares {
 
 struct Solution {
   Point at;
-  Point residuals;   // measured less predicted
+  Point residuals;   // measured minus predicted
   Point weights;     // 0 to 1; little for an outlier
   Matrix gradients;  // of each measurement's prediction, by each unknown that is free; else 0
   double noise = 1;  // that was assumed

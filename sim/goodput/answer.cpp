@@ -23,7 +23,7 @@ SavedRun run_of(const GoodputQuestion& question) {
   run.interval = question.interval.value_or(best_interval(run.job, run.iteration_ns));
   if (run.interval < least) {
     throw input_error(fmt::format(
-        "--interval {}: a save is written for {}, beside the {} that follow; nearest valid: {}",
+        "--interval {}: a save takes {} to write, during the {} that follow; nearest valid: {}",
         run.interval, format_duration(run.job.beside_ns), plural(run.interval, "iteration"),
         least));
   }

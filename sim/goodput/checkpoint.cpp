@@ -35,7 +35,7 @@ SaveRate parse_save_rate(std::string_view text, std::string_view where) {
   std::from_chars(text.data(), text.data() + text.size(), number);
   if (number == 0) {
     throw input_error(
-        fmt::format("{}: at a rate of 0 nothing is ever saved; give one such as 2GB/s", where));
+        fmt::format("{}: a rate of 0 never saves anything; give one such as 2GB/s", where));
   }
   rate.bytes_per_second = parse_bytes_per_second(text, where);
   return rate;
@@ -47,7 +47,7 @@ std::int64_t moving_ns(std::int64_t bytes, const SaveRate& rate, std::optional<i
   if (rate.of_each_device) {
     if (!devices) {
       throw input_error(fmt::format(
-          "{}: is of each device, and how many there are is not known; give --devices", where));
+          "{}: is per device, and the number of devices is not known; give --devices", where));
     }
     if (together > std::numeric_limits<std::int64_t>::max() / *devices) {
       bytes = (bytes + *devices - 1) / *devices;

@@ -113,7 +113,7 @@ std::optional<std::int64_t> Arguments::integer(std::string_view name, std::int64
   const char* const end = given->data() + given->size();
   const auto [at, fault] = std::from_chars(given->data(), end, value);
   if (fault != std::errc() || at != end || value < least || value > most) {
-    fail(name, fmt::format("{} is no whole number from {} to {}", quote(*given), least, most));
+    fail(name, fmt::format("{} is not a whole number from {} to {}", quote(*given), least, most));
   }
   return value;
 }
@@ -125,7 +125,7 @@ std::optional<double> Arguments::number(std::string_view name) {
   const char* const end = given->data() + given->size();
   const auto [at, fault] = std::from_chars(given->data(), end, value);
   if (fault != std::errc() || at != end || !(value >= 0 && value < 1e15)) {
-    fail(name, fmt::format("{} is no number", quote(*given)));
+    fail(name, fmt::format("{} is not a number", quote(*given)));
   }
   return value;
 }

@@ -179,7 +179,7 @@ class Deepspeed {
       const std::int64_t each = *stages_ * tensor_;
       if (*question_.devices % each != 0) {
         throw input_error(
-            fmt::format("{} devices are no multiple of {} stages x {} "
+            fmt::format("{} devices are not a multiple of {} stages x {} "
                         "tensor-parallel; give --devices that are",
                         *question_.devices, *stages_, tensor_));
       }
@@ -189,7 +189,7 @@ class Deepspeed {
     const auto quotient = [&](std::int64_t whole, std::int64_t by) {
       if (whole % by == 0) return whole / by;
       throw input_error(fmt::format(
-          "train_batch_size {} is no multiple of {}, of train_micro_batch_size_per_gpu, "
+          "train_batch_size {} is not a multiple of {}, of train_micro_batch_size_per_gpu, "
           "gradient_accumulation_steps and replicas",
           whole, by));
     };
@@ -316,7 +316,7 @@ Imported read_deepspeed(const JsonCursor& root, const ImportQuestion& question) 
   if (!is_one) {
     root.fail(members.has("model_type")
                   ? "is a model's config.json; give it as --model"
-                  : "is no configuration of DeepSpeed, which has train_batch_size or "
+                  : "is not a configuration of DeepSpeed, which has train_batch_size or "
                     "zero_optimization");
   }
   try {

@@ -268,7 +268,7 @@ class Megatron {
     }
     if (*all % pipeline != 0) {
       throw input_error(fmt::format(
-          "{} devices are no multiple of {} tensor-parallel x {} pipeline ranks; give --devices "
+          "{} devices are not a multiple of {} tensor-parallel x {} pipeline ranks; give --devices "
           "that are",
           *all, tensor_, stages_));
     }
@@ -307,9 +307,9 @@ class Megatron {
       const std::int64_t all = blocks_or_fail("--num-layers-per-virtual-pipeline-stage") +
                                (counts_embedding ? 1 : 0) + (counts_head ? 1 : 0);
       if (all % (stages_ * *per_chunk) != 0) {
-        arguments_.fail(
-            "--num-layers-per-virtual-pipeline-stage",
-            fmt::format("{} layers on {} stages are no multiple of {}", all, stages_, *per_chunk));
+        arguments_.fail("--num-layers-per-virtual-pipeline-stage",
+                        fmt::format("{} layers on {} stages are not a multiple of {}", all, stages_,
+                                    *per_chunk));
       }
       chunks = all / (stages_ * *per_chunk);
     }
@@ -331,7 +331,7 @@ class Megatron {
       if (chunks > 1) {
         imported_.add("--overlap-experts");
       } else {
-        lacks("--overlap-moe-expert-parallel-comm", "takes several chunks a rank here");
+        lacks("--overlap-moe-expert-parallel-comm", "takes several chunks per rank here");
       }
     }
     if (layout) imported_.add("--layout", *layout);
@@ -367,7 +367,7 @@ class Megatron {
     const std::int64_t all = blocks_or_fail(name) + (embedding ? 1 : 0) + (head ? 1 : 0);
     const std::int64_t count = stages_ * chunks;
     if (all % count != 0) {
-      arguments_.fail(name, fmt::format("{} layers are no multiple of {}", all,
+      arguments_.fail(name, fmt::format("{} layers are not a multiple of {}", all,
                                         plural(count, "virtual stage")));
     }
     std::vector<std::int64_t> layers(static_cast<std::size_t>(count), all / count);

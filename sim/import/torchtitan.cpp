@@ -155,7 +155,7 @@ class Torchtitan {
     }
     if (imported_.model) return;
     imported_.missing.push_back(
-        {"--model", fmt::format("{} {} is no decoder known here; describe it in a file "
+        {"--model", fmt::format("{} {} is not a decoder known here; describe it in a file "
                                 "(traces/FORMAT.md)",
                                 printable(name), printable(flavor))});
   }
@@ -180,7 +180,7 @@ class Torchtitan {
     if (shards < 0 && devices) {
       if (*devices % each != 0 || *devices < each) {
         throw input_error(
-            fmt::format("{} devices are no multiple of {} tensor-parallel x {} "
+            fmt::format("{} devices are not a multiple of {} tensor-parallel x {} "
                         "pipeline ranks x {} copies; give --devices that are",
                         *devices, tensor_, stages_, copies));
       }
@@ -244,7 +244,7 @@ class Torchtitan {
     }
     const std::int64_t at_once = local * *replicas_;
     if (global % at_once != 0) {
-      global_given->fail(fmt::format("is no multiple of {} sequences on each of {}", local,
+      global_given->fail(fmt::format("is not a multiple of {} sequences on each of {}", local,
                                      plural(*replicas_, "replica")));
     }
     // Passes of a pipeline add up to a step; without one they are microbatches.

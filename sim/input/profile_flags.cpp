@@ -18,10 +18,11 @@ namespace {
 std::vector<std::string> program_of_file(const std::string& path, const std::string& flag) {
   std::error_code failed;
   if (!names_a_file(path) && !std::filesystem::exists(path, failed)) {
-    throw input_error(fmt::format(
-        "{}: {} is no file; give one that holds what each rank ran, as `pipesim schedule convert "
-        "1f1b --stages 2 --microbatches 4 -o order.csv` writes it",
-        flag, quote(path)));
+    throw input_error(
+        fmt::format("{}: {} is not a file; give one that holds what each rank ran, as `pipesim "
+                    "schedule convert "
+                    "1f1b --stages 2 --microbatches 4 -o order.csv` writes it",
+                    flag, quote(path)));
   }
   return rows_of(read_schedule(path));
 }
@@ -34,8 +35,8 @@ std::vector<int> parse_ranks(const std::string& text) {
     const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), rank);
     if (fault != std::errc() || end != number.data() + number.size() || rank < 0 ||
         rank > max_count) {
-      throw input_error(fmt::format("--ranks: {} is no rank; give numbers from 0 on, as 0,4,8,12",
-                                    quote(number)));
+      throw input_error(fmt::format(
+          "--ranks: {} is not a rank; give numbers from 0 on, as 0,4,8,12", quote(number)));
     }
     ranks.push_back(rank);
   }
@@ -45,10 +46,10 @@ std::vector<int> parse_ranks(const std::string& text) {
 }  // namespace
 
 std::vector<FlagHelp> profile_flag_help(ProfileFlags& flags) {
-  return {
-      {flags.schedule_name, &flags.schedule, "FILE", "tells actions that a profile leaves unnamed"},
-      {"--ranks", &flags.ranks, "0,4,8,12", "of a job, one a file: those of the pipeline"},
-      {"--replica", &flags.replica, "N", "which pipeline of a job with several (1)"}};
+  return {{flags.schedule_name, &flags.schedule, "FILE",
+           "names the actions that a profile leaves unnamed"},
+          {"--ranks", &flags.ranks, "0,4,8,12", "ranks of the pipeline in a job, one file each"},
+          {"--replica", &flags.replica, "N", "which pipeline of a job with several; default 1"}};
 }
 
 ProfileOptions profile_options(const ProfileFlags& flags) {

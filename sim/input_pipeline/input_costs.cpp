@@ -101,7 +101,7 @@ class InputCostsReader {
       for (const JsonCursor& item : items) {
         const std::uint32_t link = find_link(item);
         if (std::ranges::find(work.links, link) != work.links.end()) {
-          item.fail(fmt::format("link {} is there twice; name each once", quote(item.string())));
+          item.fail(fmt::format("link {} is given twice; name each once", quote(item.string())));
         }
         work.links.push_back(link);
       }

@@ -281,7 +281,7 @@ void check(const InputProgramRequest& request) {
   // 10^8 calls are some gigabytes.
   constexpr std::int64_t most_batches = 4'000'000;
   if (request.ranks < 1 || request.batches < 1 || request.accumulate < 1) {
-    throw input_error("an input pipeline has at least one rank, one batch and one batch to a step");
+    throw input_error("an input pipeline has at least one rank, one batch and one batch per step");
   }
   if (request.ranks > most_input_ranks) {
     throw input_error(fmt::format("an input pipeline has {} at most, not {}",
@@ -305,17 +305,17 @@ void check(const InputProgramRequest& request) {
 
 const std::vector<InputFamily>& all_input_families() {
   static const std::vector<InputFamily> families{
-      {"base", "TrainPipelineBase", "copies the next batch behind the backward"},
+      {"base", "TrainPipelineBase", "copies the next batch after the backward"},
       {"sparse-dist", "TrainPipelineSparseDist",
-       "copies and exchanges ids ahead, beside forward and backward"},
+       "copies and exchanges ids ahead, during forward and backward"},
       {"lite", "TrainPipelineSparseDistLite", "copies ahead only: little memory"},
       {"fused", "TrainPipelineFusedSparseDist",
-       "sparse-dist whose lookup is beside the optimizer's step"},
+       "sparse-dist with the lookup during the optimizer's step"},
       {"semi-sync", "TrainPipelineSemiSync",
-       "looks up before the update of the batch before: rows are one step stale"},
+       "looks up before the previous batch's update: rows are one step stale"},
       {"prefetch", "PrefetchTrainPipelineSparseDist",
-       "brings rows into a cache beside the backward"},
-      {"staged", "StagedTrainPipeline", "stages of one's own, a batch ahead for each"},
+       "prefetches rows into a cache during the backward"},
+      {"staged", "StagedTrainPipeline", "the given stages, one batch further ahead each"},
   };
   return families;
 }

@@ -61,7 +61,7 @@ EmbeddingTable read_table(const JsonCursor& cursor, std::int64_t width) {
     if (given.integer(1, largest_width) == width) return;
     given.fail(fmt::format(
         "rows of table {} have {} numbers, but the bottom MLP ends with {}, and the interaction "
-        "needs as many; give {}, or leave it out",
+        "needs as many; give {}, or omit it",
         quote(table.name), given.integer(1, largest_width), width, width));
   });
   table.ids_per_sample = members.integer_or("ids_per_sample", 1, 1, most_ids);

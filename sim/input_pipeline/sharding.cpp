@@ -27,7 +27,7 @@ class PlanReader {
 
   ShardingPlan read(const JsonCursor& tables) const {
     const auto* members = tables.value().get_if<JsonValue::Object>();
-    if (members == nullptr) tables.fail("must be an object, with a key a table");
+    if (members == nullptr) tables.fail("must be an object, with one key per table");
     std::vector<std::optional<TableSharding>> found(model_.tables.size());
     std::map<std::string_view, std::size_t> places;
     for (std::size_t i = 0; i < model_.tables.size(); ++i) {
@@ -112,7 +112,7 @@ class PlanReader {
     for (const JsonCursor& item : list.array()) {
       const int rank = read_rank(item);
       if (!named.insert(rank).second) {
-        item.fail(fmt::format("rank {} is there twice; name each once", rank));
+        item.fail(fmt::format("rank {} is given twice; name each once", rank));
       }
       ranks.push_back(rank);
     }

@@ -222,7 +222,7 @@ class BottleneckSearch {
 std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem,
                                                     Effort effort) {
   if (problem.layers() < problem.placement.stages()) {
-    throw input_error(fmt::format("partition: {} cannot fill {}; give each one layer or more",
+    throw input_error(fmt::format("partition: {} cannot fill {}; give each at least one layer",
                                   plural(problem.layers(), "layer"),
                                   plural(problem.placement.stages(), "virtual stage")));
   }

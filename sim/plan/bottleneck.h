@@ -1,19 +1,19 @@
-// How to cut layers into stages so that the slowest rank is as fast as can be.
+// Cuts layers into stages so that the slowest rank is as fast as possible.
 //
 // Layers 0..n-1, in order, become the contiguous stages of a placement, each of
-// one layer or more. The bottleneck of a layout is the longest that a microbatch
-// occupies anything: a rank, with the sum of its layers and of what comes beside
-// them; or a way between two ranks, with the sum of the messages that neighbouring
-// stages exchange on it. A rank must fit into its memory, which its layers' states
-// and the fullest of its moments take.
+// at least one layer. The bottleneck of a layout is the longest time that a microbatch
+// occupies any resource: a rank, with the sum of its layers and extra costs;
+// or a route between two ranks, with the sum of the messages that neighbouring
+// stages exchange on it. A rank's states and its largest moment must fit into its
+// memory.
 //
 // Exact wherever a sweep over the ranks (cut_sweep.h, with its cost) ends within 2^28 steps:
-// one stage a rank takes half of layers^2 x ranks at most; for two chunks a rank, in a V or
+// one stage per rank takes at most layers^2 x ranks / 2; for two chunks per rank, in a V or
 // a loop, that is up to some 200 layers on 16 ranks; for more chunks up to some dozens of
-// layers. Beyond that the layout is the best that was found near good starts, and a lower
-// bound says what may be missing. The same problem gives the same layout; among those of
+// layers. Beyond that the layout is the best one found near good starts, and a lower
+// bound limits what may be missing. The same problem gives the same layout; among those of
 // equal bottleneck one with the least sum of squares of rank times, where that sweep ends
-// too, and with one stage a rank of these the lexicographically first.
+// too, and with one stage per rank the lexicographically first of these.
 //
 // Nanoseconds and bytes, none negative; their sums over all layers and stages, counted
 // for every microbatch that is held, must stay below 2^60. Plain values; any thread.
@@ -36,7 +36,7 @@ struct BottleneckProblem {
   std::vector<std::int64_t> residue_bytes;     // the same, between I and W
 
   Placement placement;
-  // What each stage takes beside its layers, for one microbatch; or empty.
+  // Each stage's costs in addition to its layers, per microbatch; or empty.
   std::vector<std::int64_t> stage_ns;
   // [b][l]: how long a microbatch's message between stages b and b+1 occupies its way
   // where layer l is the last of stage b: forward there, and backward the way back. It
@@ -77,9 +77,9 @@ enum class Effort : std::uint8_t {
 std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem,
                                                     Effort effort = Effort::whole);
 
-// Of a layout that has one layer or more a stage, and all layers.
+// For a layout with at least one layer per stage, and all layers.
 std::int64_t bottleneck_of(const BottleneckProblem& problem, const std::vector<int>& layout);
-// What a rank needs at its fullest moment, with its states.
+// A rank's peak memory, with its states.
 std::int64_t memory_of(const BottleneckProblem& problem, const std::vector<int>& layout, int rank);
 
 }  // namespace pipesim

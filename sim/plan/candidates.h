@@ -16,7 +16,7 @@
 
 namespace pipesim {
 
-// What is to be tried: a family at some shape, or a schedule that is there.
+// What to try: a family at some shape, or a given schedule.
 struct Proposal {
   const Family* family = nullptr;  // null: `made`
   ScheduleRequest request;         // of a family, which its numbers fit
@@ -24,7 +24,7 @@ struct Proposal {
   std::optional<Transfers> transfers = {};  // of what is made, where it has its own
 
   const std::string& name() const { return family != nullptr ? request.name : made->schedule.name; }
-  int chunks() const;  // of a rank, the most
+  int chunks() const;  // the most of any rank
   int microbatches() const;
   int copies() const;  // of each stage, and so of the parameters
 };
@@ -52,7 +52,7 @@ struct Candidate {
   bool splits_backward = false;
   TimeParts parts;
   std::int64_t time_ns = 0;  // the makespan
-  // Activations that a rank keeps at most, in those of its whole part of the model: of V alike
+  // A rank's peak activations, in units of its whole part of the model: of V alike
   // chunks each counts 1/V.
   double in_flight = 0;
   double memory = 0;  // the largest peak, bytes where known, else `in_flight`
@@ -62,9 +62,9 @@ struct Candidate {
   bool on_front = false;  // see mark_front
 };
 
-// What every candidate is tried with.
+// The settings common to all candidates.
 struct Trial {
-  // What costs add to a schedule, such as what its replicas exchange; absent: nothing.
+  // What costs add to a schedule, such as exchanges of replicas; absent: nothing.
   std::function<Schedule(Schedule)> complete;
   // The costs of a schedule, checked; each of the same model.
   std::function<Costs(const Schedule&)> costs;

@@ -1,6 +1,6 @@
-// What a layout costs, from sums over the layers before each cut.
+// The cost of a layout, from prefix sums over the layers.
 //
-// Cuts say where stages begin: cuts[b] layers lie before stage b, none before stage 0,
+// Cuts say where stages begin: cuts[b] layers are before stage b, none before stage 0,
 // and cuts[stages] are all. Keeps a reference to its problem. Const; any thread.
 #pragma once
 
@@ -45,7 +45,7 @@ class CutCosts {
   int stages() const { return placement().stages(); }
   int ranks() const { return placement().ranks(); }
 
-  // Of all layers before one: sums[l] of l layers.
+  // Prefix sums: sums[l] of the first l layers.
   struct Sums {
     std::vector<std::int64_t> ns, state_bytes, activation_bytes, residue_bytes;
   };
@@ -56,7 +56,7 @@ class CutCosts {
 
   bool has_caps() const { return !problem_.memory_caps.empty(); }
   std::int64_t cap_of(int rank) const { return problem_.memory_caps[index(rank)]; }
-  // Of a rank's stages together.
+  // Over a rank's stages together.
   std::int64_t beside_ns(int rank) const { return beside_ns_[index(rank)]; }
   std::int64_t transfer_ns(int cut, int position) const {
     if (problem_.transfer_ns.empty()) return 0;
@@ -67,16 +67,16 @@ class CutCosts {
   std::int64_t memory_bytes(const Cuts& cuts, int rank) const;
   // 0 where it fits.
   std::int64_t missing_bytes(const Cuts& cuts, int rank) const;
-  // What the layers of a chunk from `begin` to `end` take at a moment, with their states.
+  // The memory of a chunk's layers from `begin` to `end` at a moment, with their states.
   std::int64_t held_bytes(const HeldChunks& moment, int chunk, int begin, int end) const;
-  // Of a rank the layer that takes most when the rank is fullest.
+  // A rank's largest layer at the rank's peak.
   int largest_layer(const Cuts& cuts, int rank) const;
   LayoutCost cost_of(const Cuts& cuts) const;
 
   // No layout's bottleneck is less, or more.
   std::int64_t least_ns() const;
   std::int64_t most_ns() const;
-  // What lacks with these cuts, which lack something.
+  // What is missing with these cuts, which do not fit.
   Shortfall shortfall_of(const Cuts& cuts) const;
 
  private:

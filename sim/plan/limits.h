@@ -1,7 +1,7 @@
-// What holds an iteration up: what it would take without each of the things that make it
-// long, by simulating it so.
+// What limits an iteration: its time without each of the things that make it
+// long, by simulation.
 //
-// Each is asked alone, all else as it is; what several would gain together is not their
+// Each is removed alone; the gain from removing several is not their
 // sum. Pure functions; any thread.
 #pragma once
 
@@ -28,10 +28,10 @@ enum class LimitKind : std::uint8_t {
 struct Limit {
   LimitKind kind{};
   std::int64_t gain_ns = 0;  // of the iteration, never negative
-  // Of another schedule: which, and its memory against this one's.
+  // For another schedule: which, and its memory relative to this one's.
   std::optional<Candidate> candidate;
   double times_memory = 0;
-  // Of a partition: the stage that takes longest, what it takes for a microbatch, and what all do
+  // For a partition: the slowest stage, its time per microbatch, and that of all
   // on average.
   int stage = 0;
   std::int64_t stage_ns = 0;

@@ -1,8 +1,8 @@
-// What ranks hold at their fullest, counted in microbatches.
+// Peak memory of ranks, counted in microbatches.
 //
-// A schedule's order alone decides how many activations and residues of each
-// chunk a rank holds at once; how many bytes that is depends on the layers its
-// stages hold. So the moments of a schedule are found once, and weighed for
+// The order of a schedule alone decides how many activations and residues of each
+// chunk a rank holds at once; their bytes depend on the layers of its
+// stages. So the moments of a schedule are found once, and weighted for
 // every layout. Plain values; any thread.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace pipesim {
 
-// Of how many microbatches a rank holds activations, from the start of F to the
+// The number of microbatches whose activations a rank holds, from the start of F to the
 // end of B or I, and residues, from the end of I to the end of W; by chunk.
 struct HeldChunks {
   std::vector<int> activations;
@@ -21,7 +21,7 @@ struct HeldChunks {
   bool operator==(const HeldChunks&) const = default;
 };
 
-// Of each rank the moments that none of its others exceeds or equals in every
+// Each rank's moments that none of its others exceeds or equals in every
 // count: whatever a chunk's bytes, the rank is fullest at one of them. The one
 // with the fewest activations of the first chunk comes first, and so on. Expects
 // a schedule that find_fault() passes.

@@ -275,7 +275,7 @@ void raise_reserves(const CutCosts& cut_costs, const Split& split,
   const auto fullest = std::ranges::max_element(split.memory, {}, &RankMemory::total);
   const auto rank = static_cast<int>(fullest - split.memory.begin());
   throw input_error(fmt::format(
-      "{} into {} a rank: with {} rank {} lacks {}; its largest layer is {}. Give more memory, "
+      "{} into {} per rank: with {} rank {} lacks {}; its largest layer is {}. Give more memory, "
       "more stages or smaller microbatches",
       tried ? fmt::format("none of {} tried fits", plural(*tried, "layout")) : "no layout fits",
       format_bytes(*problem.memory_cap), fmt::join(split.layout, ","), rank,
@@ -335,7 +335,7 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
                          const std::function<std::string(int)>& layer_name) {
   if (problem.schedule.placement.copies() > 1) {
     throw input_error(fmt::format(
-        "{}: each stage has two copies, and what a split costs is not known of such; take a "
+        "{}: each stage has two copies, for which the cost of a split is not known; take a "
         "schedule with one copy, and give its --layout",
         problem.schedule.name));
   }
@@ -346,8 +346,8 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
   constexpr std::int64_t most_places = std::int64_t{1} << 25;  // of cuts
   if (layers * stages > most_places) {
     throw input_error(
-        fmt::format("{}: more than can be searched, {} layers times stages; take layers together",
-                    what, format_count(most_places)));
+        fmt::format("{}: more than can be searched, {} layers times stages; merge layers", what,
+                    format_count(most_places)));
   }
   constexpr double bytes_of_each = 28;  // the message behind it, twice, and a sweep's state
   check_memory(what, bytes_of_each * static_cast<double>(layers * stages));

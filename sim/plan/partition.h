@@ -1,13 +1,13 @@
-// Which layers each stage holds, so that an iteration takes least.
+// Splits layers over stages for the shortest iteration.
 //
-// The layout of least bottleneck (bottleneck.h), the even and the given one are where
-// a search starts that simulates every layout tried: all of them where they are few
-// enough, else what lies near these as long as it is better, then what lies near
-// others that differ from the best, until that has been of no use for a while.
-// A layout within the memory beats one that is not; then the shorter iteration
-// counts, then the smaller peak. Where the bottleneck is the objective it counts
-// before these, and a search is needed only where the least does not fit. The result
-// depends on the arguments alone, where no time ran out. Any thread; progress is told
+// A search starts from the layout with the smallest bottleneck (bottleneck.h), the even and the
+// given one, and simulates every layout it tries: all of them if there are few
+// enough, else neighbours of these as long as they are better, then neighbours of
+// others that differ from the best, until that has not helped for a while.
+// A layout that fits in memory beats one that does not; then the shorter iteration
+// counts, then the smaller peak. If the bottleneck is the objective it counts
+// first, and a search is needed only if the smallest does not fit. The result
+// depends only on the arguments, unless time ran out. Any thread; progress is reported
 // on the calling one.
 #pragma once
 
@@ -26,7 +26,7 @@
 namespace pipesim {
 
 struct PartitionProblem {
-  Schedule schedule;                      // whatever the layout
+  Schedule schedule;                      // for every layout
   std::vector<StageCosts> layers;         // one a layer
   std::vector<int> even;                  // the layout that others are compared with
   std::optional<std::vector<int>> given;  // a layout to start from, too
@@ -37,7 +37,7 @@ struct PartitionProblem {
 };
 
 struct SearchLimits {
-  std::int64_t trials = 2000;     // layouts that are simulated at most, beside the starts
+  std::int64_t trials = 2000;     // layouts to simulate at most, besides the starts
   Effort effort = Effort::whole;  // for the least bottleneck
   // Asked before each; where it says so the search ends with the best so far.
   std::function<bool()> out_of_time;
@@ -73,7 +73,7 @@ struct Partition {
   Split even;
   std::optional<Split> given;
   Split balanced;
-  // Of any layout that fits.
+  // For any layout that fits.
   std::int64_t bottleneck_at_least_ns = 0;
   std::int64_t tried = 0;  // layouts that were simulated
   SearchEnd end = SearchEnd::not_searched;

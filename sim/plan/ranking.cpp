@@ -33,7 +33,7 @@ std::string loss_words(const Loss& loss, const Candidate& one, const Candidate& 
       // Weight gradients within a B hide reductions over tensor-parallel ranks, apart none; no
       // other costs have I and W take longer than B.
       if (more && one.splits_backward && !fastest.splits_backward) {
-        return longer("I and W apart hide no tensor-parallel communication: compute");
+        return longer("separate I and W hide no tensor-parallel communication: compute");
       }
       if (!more && !one.splits_backward && fastest.splits_backward) {
         return longer("B hides tensor-parallel communication: compute");
@@ -109,7 +109,7 @@ std::string memory_words(const Candidate& one, double difference) {
   if (one.prediction.peak_memory_bytes() > 0) {
     return fmt::format("needs {} {}", format_bytes(std::llround(size)), more);
   }
-  return fmt::format("keeps {:.4g} {} in flight", size, more);
+  return fmt::format("has {:.4g} {} in flight", size, more);
 }
 
 }  // namespace
@@ -163,7 +163,7 @@ std::string why_not(const Candidate& one, const Candidate& fastest,
   } else if (one.on_front && more < 0) {
     why += "; " + memory_words(one, more);
   }
-  if (one.asked.copies() > 1) why += "; has the parameters twice";
+  if (one.asked.copies() > 1) why += "; holds the parameters twice";
   return why;
 }
 

@@ -1,4 +1,4 @@
-// Which of several candidates to take, and by what each other one loses.
+// Ranks candidates, and says why each loses.
 //
 // Pure functions; any thread.
 #pragma once
@@ -23,7 +23,7 @@ bool fits(const Candidate& candidate, std::optional<std::int64_t> memory_cap_byt
 const Candidate* fastest_of(const std::vector<Candidate>& candidates, int microbatches,
                             std::optional<std::int64_t> memory_cap_bytes);
 
-// What one loses by against the fastest, in a few words: "+4.50 ms: drain 6.00 ms longer, ...".
+// Why one is slower than the fastest, in a few words: "+4.50 ms: drain 6.00 ms longer, ...".
 // Times are means over ranks, which sum to the difference of the makespans. Says of what does not
 // fit by how much, and of what is on the front what it saves.
 std::string why_not(const Candidate& one, const Candidate& fastest,

@@ -1,4 +1,4 @@
-// The places of receives side by side: how long an iteration takes with each on each transport,
+// Placements of receives side by side: the time of an iteration with each on each transport,
 // or why it deadlocks there.
 //
 // Pure functions; any thread.
@@ -18,7 +18,7 @@
 
 namespace pipesim {
 
-// Of a program on a transport.
+// For a program on a transport.
 struct ReceiveOutcome {
   std::optional<std::int64_t> makespan_ns;  // absent: it deadlocks
   std::string cycle;                        // in which it does
@@ -40,7 +40,7 @@ struct ReceiveQuestion {
   std::optional<Receives> only;  // this choice and the first; absent: all
   std::int64_t eager_limit_bytes = 0;
   std::optional<int> buffers;  // of Receives::early
-  // What costs add to a program, such as what its replicas exchange; absent: nothing.
+  // What costs add to a program, such as exchanges of replicas; absent: nothing.
   std::function<Schedule(Schedule)> complete;
   // Told what is tried next, where it is given.
   std::function<void(const std::string&)> progress;

@@ -1,4 +1,4 @@
-// What else a training could do to need less memory.
+// Changes that would make a training need less memory.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How an iteration's time varies where the times of its actions do, and through whom.
+// How an iteration's time varies if those of its actions do, and which ranks cause it.
 //
 // Simulates the schedule once a draw (sim/engine/jitter.h), by seeds 1, 2, ...: so the same
 // question has the same answer. Pure functions; any thread.

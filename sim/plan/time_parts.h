@@ -1,5 +1,5 @@
-// What the ranks of an iteration spend their time on, so that two schedules of the same model can
-// be told apart by it.
+// What the ranks of an iteration spend their time on, to explain the difference between two
+// schedules of the same model.
 //
 // Plain values; pure functions, any thread.
 #pragma once
@@ -18,8 +18,8 @@ enum class TimePart : std::uint8_t {
   compute,   // F, I, W and B, each as long as it takes alone
   overlap,   // of a forward and a backward in one cell, against one after the other: mostly < 0
   messages,  // compute that sending and receiving take
-  closing,   // reductions, norm and optimizer behind a rank's last action
-  slowdown,  // compute takes longer beside transfers
+  closing,   // reductions, norm and optimizer after a rank's last action
+  slowdown,  // compute slowed by transfers
   warmup,    // idle, by cause, as Bubble has it
   steady,
   drain,

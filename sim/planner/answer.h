@@ -1,4 +1,4 @@
-// What the best layouts of a space are told apart by, and what memory has to do with it.
+// What distinguishes the best layouts of a space, and the effect of memory.
 //
 // Plain values; each call is for one thread.
 #pragma once

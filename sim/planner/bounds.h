@@ -1,6 +1,6 @@
-// What no evaluation of a layout stays below, found without evaluating it.
+// Lower bounds on a layout's time and memory, found without evaluating it.
 //
-// Times and bytes of an iteration, each argued where it is reckoned. Pure functions;
+// Times and bytes of an iteration, each justified where it is computed. Pure functions;
 // ScheduleProfiles are for one thread, or guarded by their owner.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace pipesim {
 
-// What a rank holds when a backward or a weight gradient begins, of each of its stages, in the
+// A rank's memory when a backward or a weight gradient begins, per stage, in the
 // placement's order.
 struct HeldInstant {
   std::vector<int> chunks;    // activations of so many microbatches
@@ -27,7 +27,7 @@ struct HeldInstant {
 struct ScheduleProfile {
   Shape shape;
   bool splits_backward = false;  // has an I
-  // Of each rank those at which it holds most, by several measures of what a residue counts.
+  // Each rank's peaks, by several weights of a residue.
   std::vector<std::vector<HeldInstant>> ranks;
   std::vector<int> windows;  // how often a window gathers each stage
 };
@@ -50,11 +50,11 @@ Costs without_replicas(Costs costs);
 // replicas exchange nothing.
 std::vector<std::int64_t> least_ends(const Schedule& schedule, const Costs& costs);
 
-// Of `microbatches` in a schedule with this profile, whose replicas exchange as the training has
+// For `microbatches` in a schedule with this profile, whose replicas exchange as in the training
 // it. `ends`: least_ends() of that schedule, or empty, for a lower bound that needs no schedule.
 std::int64_t least_time(const ScheduleProfile& profile, int microbatches, const Training& training,
                         const Costs& costs, std::span<const std::int64_t> ends = {});
-// Of the fullest rank, each of which keeps so many bytes from beginning to end.
+// For the fullest rank, if each keeps this many bytes all the time.
 std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs,
                           const std::vector<std::int64_t>& states);
 

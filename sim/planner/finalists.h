@@ -1,5 +1,5 @@
-// The best layouts of a plan, each with the split of layers that suits it best, as schedules that
-// are compared.
+// The best layouts of a plan, each with its best split of layers, as schedules to
+// compare.
 //
 // Plain values; each call is for one thread, and starts others.
 #pragma once

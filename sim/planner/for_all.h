@@ -1,4 +1,4 @@
-// Independent pieces of work for several threads.
+// Independent work for several threads.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What to measure before choosing between two layouts whose times lie within their error.
+// What to measure to choose between two layouts whose times are within their error.
 //
 // Pure; any thread.
 #pragma once

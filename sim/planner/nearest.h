@@ -1,4 +1,4 @@
-// What to change where no layout can be, or none fits.
+// What to change if no layout is possible, or none fits.
 //
 // Pure functions, of one thread, which start others where they say how many.
 #pragma once
@@ -14,7 +14,7 @@ namespace pipesim {
 // A question's space, narrowed as the caller has it; nothing where that leaves none.
 using SpaceOf = std::function<std::optional<PlanSpace>(const PlanQuestion&)>;
 
-// Whether some layout breaks no rule.
+// Whether any layout breaks no rule.
 bool is_possible(const PlanSpace& space);
 
 // For which some layout is possible, all else being the same; absent: none up to twice as many.

@@ -1,10 +1,10 @@
-// The best layouts of a space, with the proof of what was left out.
+// The best layouts of a space, with proof for all others.
 //
-// Cells' schedules are bounded first, then looked into in the order of their least times: the
-// layouts of one that may still be among the best are bounded by themselves, and those that may
-// still be are evaluated exactly. Work is dealt out in batches whose content does not depend on how
-// many threads there are, and so neither does the result. A LayoutPlanner keeps what it found out
-// for the next question; one thread asks it, several work for it, and its space outlives it.
+// Cells' schedules are bounded first, then examined in the order of their lower bounds on time:
+// layouts of one that may still be among the best are bounded individually, and those that may
+// still be are evaluated exactly. Work is divided into batches whose content, and so the result,
+// does not depend on the number of threads. A LayoutPlanner keeps its findings for the next
+// question; one thread calls it, several work for it, and its space must outlive it.
 #pragma once
 
 #include <array>
@@ -48,7 +48,7 @@ struct PlanResult {
   PlanCounts counts;
 };
 
-// What is least: of equally good ones the other counts, too.
+// What to minimize; ties go to the other one.
 enum class PlanAim : std::uint8_t { time, memory };
 
 struct PlanSearch {
@@ -75,7 +75,7 @@ class LayoutPlanner {
   std::unique_ptr<Impl> impl_;
 };
 
-// What a point ends as, by itself: the rule it breaks, or its bounds, and its outcome.
+// The end of a single point: the rule it breaks, or its bounds, and its outcome.
 struct PlanCertificate {
   std::optional<PlanRule> rule;
   std::int64_t least_time_ns = 0;

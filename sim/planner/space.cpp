@@ -184,10 +184,10 @@ std::string_view plan_rule_text(PlanRule rule) {
     case PlanRule::devices: return "tensor x pipeline parallelism divides the devices";
     case PlanRule::global_batch: return "replicas x micro-batch divides the global batch";
     case PlanRule::sequence_parallel: return "sequence parallelism needs tensor parallelism";
-    case PlanRule::recompute: return "the model has what is to be recomputed";
-    case PlanRule::replicas: return "replicas that share states, or a node's, are several";
-    case PlanRule::stages: return "each virtual stage has a block";
-    case PlanRule::schedule: return "the schedule takes so many stages and microbatches";
+    case PlanRule::recompute: return "the model has the parts to recompute";
+    case PlanRule::replicas: return "sharding is over several replicas, or several in a node";
+    case PlanRule::stages: return "every virtual stage has a block";
+    case PlanRule::schedule: return "the schedule allows that many stages and microbatches";
   }
   return "";
 }

@@ -1,9 +1,9 @@
-// The layouts that a model can be trained with on so many devices: every combination of a value
-// from each axis, and the rules by which a combination cannot be.
+// The layouts a model can be trained with on a number of devices: every combination of a value
+// from each axis, and the rules that make a combination impossible.
 //
 // A point is known by its index, in the order of the axes below, the last one fastest. A cell is
-// all points that differ in their schedule and in what their replicas do alone: what one microbatch
-// takes in a layer is the same for all of them. Plain values; reading is const and thread-safe.
+// all points that differ only in their schedule and replica settings: one microbatch costs
+// the same in a layer for all of them. Plain values; reading is const and thread-safe.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@ namespace pipesim {
 
 struct PlanSchedule {
   const Family* family = nullptr;
-  int chunks = 1;  // a rank
+  int chunks = 1;  // per rank
 };
 
-// What data-parallel replicas split, and when they exchange it.
+// What data-parallel replicas shard, and when they exchange it.
 struct PlanReplicas {
   int zero = 0;
   bool within_node = false;  // states are split over the replicas of a node alone
@@ -75,7 +75,7 @@ inline constexpr int plan_rule_count = 8;
 // "tensor x pipeline parallelism divides the devices"
 std::string_view plan_rule_text(PlanRule rule);
 
-// What is to be planned for.
+// The planning problem.
 struct PlanQuestion {
   TrainingRequest training;  // model, cluster and all that the axes do not vary
   int devices = 1;
@@ -102,7 +102,7 @@ class PlanSpace {
   std::optional<PlanRule> broken_rule(const PlanPoint& cell, const PlanSchedule& schedule) const;
   std::optional<PlanRule> broken_rule(const PlanPoint& cell, const PlanReplicas& replicas) const;
 
-  // Of a point that breaks no rule.
+  // For a point that breaks no rule.
   int data_parallel(const PlanPoint& point) const;
   int microbatches(const PlanPoint& point) const;
   std::optional<int> shard_over(const PlanPoint& point) const;

@@ -1,4 +1,4 @@
-// What traces without a pipeline say, for people: ranks' times, and names by their own time.
+// Report of traces without a pipeline: ranks' times, and names by their own time.
 //
 // Pure; any thread.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace pipesim {
 
-// Of the files of one run: a sentence, then of each rank what METRICS.md, "Of a profile without
-// a pipeline", defines, and the names with the most self time. Ends with a line end; no line
+// For the files of one run: a sentence, then for each rank the metrics of METRICS.md, "Profiles
+// without a pipeline", and the names with the most self time. Ends with a newline; no line
 // is wider than the terminal, down to 40 columns.
 std::string event_report(const std::vector<const EventTrace*>& traces, const Terminal& terminal);
 

@@ -230,7 +230,7 @@ std::string bubbles(const Comparison& comparison) {
     heads.push_back(fmt::format("<b class=\"{0}\"></b>{0}", name));
   }
   heads.insert(heads.end(), {"all", "chunks"});
-  if (bytes) heads.insert(heads.end(), {"peak", "filled by"});
+  if (bytes) heads.insert(heads.end(), {"peak", "peak at"});
   Table table(2, heads);
   const std::vector<int> shown = pictured_ranks(comparison);
   for (const int r : shown) {
@@ -336,7 +336,7 @@ std::string clocks(const RecordedRun& measured, const Comparison& comparison) {
       std::ranges::any_of(comparison.clocks,
                           [](const ClockShift& clock) { return clock.ahead_ns != 0; });
   if (!any) return "<p>No clock is off, and all ranks share one or agree on one exactly.</p>\n";
-  Table table(1, {"rank", "found ahead, put right", "give or take", "recorded uncertainty"});
+  Table table(1, {"rank", "found ahead, corrected", "give or take", "recorded uncertainty"});
   for (const int r : pictured_ranks(comparison)) {
     const auto at = static_cast<std::size_t>(r);
     if (at >= comparison.clocks.size()) continue;

@@ -1,4 +1,4 @@
-// A comparison as one page for a browser: verdict, picture, where the gap comes
+// A comparison as one HTML page: verdict, picture, where the gap comes
 // from, causes, tables. It needs no other file and no network.
 #pragma once
 

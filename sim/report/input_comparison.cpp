@@ -19,11 +19,10 @@ namespace {
 constexpr std::size_t most_differences = 10;
 
 std::string about_program(const InputProgram& program) {
-  return fmt::format("{}, {}, {}{}", printable(program.name), plural(program.ranks(), "rank"),
-                     plural(program.batches, "batch", "batches"),
-                     program.accumulate > 1
-                         ? fmt::format(", {} to a step", format_count(program.accumulate))
-                         : "");
+  return fmt::format(
+      "{}, {}, {}{}", printable(program.name), plural(program.ranks(), "rank"),
+      plural(program.batches, "batch", "batches"),
+      program.accumulate > 1 ? fmt::format(", {} per step", format_count(program.accumulate)) : "");
 }
 
 void check_same_program(const InputProgram& one, const InputProgram& other,
@@ -35,7 +34,7 @@ void check_same_program(const InputProgram& one, const InputProgram& other,
   const std::string here = about_program(one), there = about_program(other);
   throw input_error(fmt::format("{} is of {}, {} of {}; compare two runs of one input program",
                                 printable(first), here, printable(second),
-                                here == there ? "another program that is called so, too" : there));
+                                here == there ? "another program of the same name" : there));
 }
 
 using RankValue = std::int64_t (*)(const InputMetrics::Rank& rank, std::size_t kind);
@@ -121,7 +120,7 @@ std::string largest_difference(const InputComparison& comparison, int batches) {
     consider(row.name, row.exposed.difference_ns());
   }
   if (most == 0) return {};
-  return fmt::format("; {} differs most, by {} a batch", name,
+  return fmt::format("; {} differs most, by {} per batch", name,
                      signed_time(most / std::max(batches, 1)));
 }
 
@@ -129,7 +128,7 @@ std::string comparison_verdict(const InputRun& predicted, const InputRun& measur
                                const InputComparison& comparison) {
   const InputPair& steady = comparison.steady_iteration;
   std::string text =
-      fmt::format("{}: {} {} a batch, {} {}", about_program(predicted.program),
+      fmt::format("{}: {} {} per batch, {} {}", about_program(predicted.program),
                   side_of(measured, predicted, false), format_time(steady.measured_ns),
                   side_of(predicted, measured, true), format_time(steady.predicted_ns));
   if (const auto change = change_of(steady)) {

@@ -1,4 +1,4 @@
-// The page's fixed parts. In page_html, {{name}} stands for what is filled in.
+// The page's fixed parts. In page_html, {{name}} is a placeholder.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// What the page draws: what each rank did when, on both sides, as JSON.
+// The data the page draws: what each rank did when, on both sides, as JSON.
 //
 // Pure functions; any thread.
 #pragma once

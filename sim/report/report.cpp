@@ -63,7 +63,7 @@ std::string gap_table(const Comparison& comparison) {
     out += fmt::format("  {:<10} {:>10}  {}\n", term_names[i],
                        change(comparison.gap.terms[i], unit), meaning_of(static_cast<Term>(i)));
   }
-  return out + fmt::format("  {:<10} {:>10}  {} less {}\n", "total",
+  return out + fmt::format("  {:<10} {:>10}  {} minus {}\n", "total",
                            change(comparison.gap.total_ns(), unit),
                            side_name(comparison, measured_side),
                            side_name(comparison, predicted_side));
@@ -78,8 +78,8 @@ std::string cause_list(const Comparison& comparison, int width) {
   }
   const TableUnit unit = table_unit(largest);
   std::string out = fmt::format(
-      "causes, worst first, {}: their shares of the difference, and what the\n"
-      "{} would lose were each alone as in the {}\n",
+      "causes, worst first, {}: share of the difference, and how much longer the\n"
+      "{} takes with this cause alone as in the {}\n",
       unit.name, side_noun(comparison, predicted_side), side_noun(comparison, measured_side));
   const std::string margin(26, ' ');
   const auto add = [&](std::int64_t effect_ns, const std::string& alone, const std::string& what) {

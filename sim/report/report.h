@@ -1,4 +1,4 @@
-// A comparison as a person reads it: verdict, pictures, where the gap comes from,
+// A comparison as text: verdict, pictures, where the gap comes from,
 // causes, tables.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What one run says of itself, for people.
+// The report of one run.
 #pragma once
 
 #include <string>

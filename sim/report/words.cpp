@@ -55,8 +55,8 @@ void add_clocks(const RecordedRun& measured, const Comparison& comparison,
   for (std::size_t rank = 0; rank < comparison.clocks.size(); ++rank) {
     const ClockShift& clock = comparison.clocks[rank];
     if (clock.ahead_ns == 0) continue;
-    facts.push_back({"clocks", fmt::format("rank {}'s is {} {} the others, give or take {}; put "
-                                           "right here",
+    facts.push_back({"clocks", fmt::format("rank {}'s is {} {} the others, give or take {}; "
+                                           "corrected here",
                                            rank, format_time(std::abs(clock.ahead_ns)),
                                            clock.ahead_ns > 0 ? "ahead of" : "behind",
                                            format_time(clock.uncertainty_ns))});
@@ -91,7 +91,7 @@ std::string different_work(const Comparison& comparison) {
 }  // namespace
 
 std::string noise_text(const Comparison& comparison) {
-  if (comparison.noise.taken_fraction < disturbed) return "what its own iterations vary by";
+  if (comparison.noise.taken_fraction < disturbed) return "variation between its own iterations";
   return fmt::format("others had its processors for {} of the time that it computed",
                      format_percent(comparison.noise.taken_fraction));
 }
@@ -152,7 +152,7 @@ KindRows kind_rows(const Comparison& comparison, std::size_t most) {
 
 std::string_view without_causes(const Comparison& comparison) {
   return comparison.gap.total_ns() == 0 ? "none: no action differs"
-                                        : "none that one stage, rank or link makes by itself";
+                                        : "none that a single stage, rank or link accounts for";
 }
 
 std::string_view identified_name(Identified identified) {
@@ -177,13 +177,13 @@ std::string_view meaning_of(Term term) {
 }
 
 std::string parting_of(const Comparison& comparison) {
-  if (!comparison.divergence) return "both lead along the same actions";
+  if (!comparison.divergence) return "both follow the same actions";
   const Divergence& parting = *comparison.divergence;
   const auto next = [&](Side side) {
     return parting.next[side] ? "with " + to_text(*parting.next[side]) : std::string("no further");
   };
   return fmt::format(
-      "they part {}: {} goes on {}, {} {}",
+      "they part {}: {} continues {}, {} {}",
       parting.last_common ? "after " + to_text(*parting.last_common) : std::string("at the start"),
       side_name(comparison, predicted_side), next(predicted_side),
       side_name(comparison, measured_side), next(measured_side));
@@ -198,10 +198,10 @@ std::string wire_in_words(const Comparison& comparison, Side side) {
   const auto add = [&](std::int64_t count, std::string_view one, std::string_view many) {
     if (count > 0) text += fmt::format("; {} {}", format_count(count), count == 1 ? one : many);
   };
-  add(wire.as_usual, "came to a busy rank, and is taken to be as fast as others",
-      "came to busy ranks, and are taken to be as fast as others");
-  add(wire.seen_late, "came to a busy rank, and may have been faster than recorded",
-      "came to busy ranks, and may have been faster than recorded");
+  add(wire.as_usual, "arrived at a busy rank, and is taken to be as fast as others",
+      "arrived at busy ranks, and are taken to be as fast as others");
+  add(wire.seen_late, "arrived at a busy rank, and may have been faster than recorded",
+      "arrived at busy ranks, and may have been faster than recorded");
   add(wire.one_end, "has one end in the files, and includes the wait for the other",
       "have one end in the files, and include the wait for the other");
   add(wire.not_recorded, "is not recorded: it counts as launch",

@@ -1,4 +1,4 @@
-// What a comparison says in words and figures, alike on the terminal and in the page.
+// Texts of a comparison, the same on the terminal and in the page.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace pipesim {
 
-// What noise is, as part of a sentence.
+// What noise is, as a phrase.
 std::string noise_text(const Comparison& comparison);
 // One sentence: whether the prediction holds, and by how much.
 std::string verdict_of(const Comparison& comparison);
 // How an action is identified, for people.
 std::string_view identified_name(Identified identified);
-// What a term of the gap is about.
+// The meaning of a term of the gap.
 std::string_view meaning_of(Term term);
-// Of a row: "F", or "OVERLAP_F_B".
+// A row's kind: "F", or "OVERLAP_F_B".
 std::string_view label_of(const StageKind& row);
-// What there is to say where no cause is named.
+// The text if no cause is named.
 std::string_view without_causes(const Comparison& comparison);
 // The rows of stage_kinds, or, of more than `most`, those that differ most.
 struct KindRows {
@@ -30,10 +30,10 @@ struct KindRows {
   TableUnit unit;
 };
 KindRows kind_rows(const Comparison& comparison, std::size_t most);
-// Where both critical paths part.
+// Where the critical paths diverge.
 std::string parting_of(const Comparison& comparison);
 
-// Where what messages of a side took can't be told from waiting; empty where it can.
+// For how many messages of a side time on the wire can't be told from waiting; empty if for none.
 std::string wire_in_words(const Comparison& comparison, Side side);
 
 // What tables don't show: order, matches, iterations, memory, clocks.

@@ -60,8 +60,8 @@ Assignment assignment_of(std::string_view flag, std::string_view text, std::stri
   const std::string_view value = text.substr(equals + 1);
   const std::optional<double> factor = factor_of(value);
   if (!factor) {
-    refuse(flag, text, fmt::format("{} is no factor from 0.01 to {}", quote(value), max_slowdown),
-           forms);
+    refuse(flag, text,
+           fmt::format("{} is not a factor from 0.01 to {}", quote(value), max_slowdown), forms);
   }
   return {text.substr(0, equals), *factor};
 }
@@ -121,7 +121,7 @@ std::vector<TimeChange> parse_time_changes(std::string_view text) {
     if (!kind.empty() || place.empty()) {
       change.kind = parse_kind(kind);
       if (!change.kind || !is_compute(*change.kind)) {
-        refuse("--scale", part, fmt::format("{} is no F, I, W or B", quote(kind)), time_forms);
+        refuse("--scale", part, fmt::format("{} is not F, I, W or B", quote(kind)), time_forms);
       }
     }
     if (place.starts_with("stage")) {
@@ -130,7 +130,8 @@ std::vector<TimeChange> parse_time_changes(std::string_view text) {
       change.rank = index_of(place.substr(4));
     }
     if (!place.empty() && !change.stage && !change.rank) {
-      refuse("--scale", part, fmt::format("{} is no stage and no rank", quote(place)), time_forms);
+      refuse("--scale", part, fmt::format("{} is neither a stage nor a rank", quote(place)),
+             time_forms);
     }
     changes.push_back(change);
   }
@@ -149,12 +150,12 @@ std::vector<TimeChange> parse_slow_ranks(std::string_view text) {
     change.rank = index_of(part.substr(0, colon));
     const std::optional<double> factor = factor_of(part.substr(colon + 1));
     if (!change.rank) {
-      refuse("--slow-rank", part, fmt::format("{} is no rank", quote(part.substr(0, colon))),
+      refuse("--slow-rank", part, fmt::format("{} is not a rank", quote(part.substr(0, colon))),
              forms);
     }
     if (!factor) {
       refuse("--slow-rank", part,
-             fmt::format("{} is no factor from 0.01 to {}", quote(part.substr(colon + 1)),
+             fmt::format("{} is not a factor from 0.01 to {}", quote(part.substr(colon + 1)),
                          max_slowdown),
              forms);
     }
@@ -173,7 +174,7 @@ std::vector<LinkChange> parse_link_changes(std::string_view text) {
     const auto other =
         dash == std::string_view::npos ? std::nullopt : index_of(where.substr(dash + 1));
     if (!one || !other) {
-      refuse("--link", part, fmt::format("{} are no two ranks", quote(where)), link_forms);
+      refuse("--link", part, fmt::format("{} are not two ranks", quote(where)), link_forms);
     }
     changes.push_back({*one, *other, speed});
   }

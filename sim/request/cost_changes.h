@@ -1,5 +1,5 @@
-// Costs that are somewhat otherwise: compute that takes longer or less long, links that are
-// faster or slower. By texts in the words of the command line.
+// Changes to costs: slower or faster compute, slower or faster
+// links. Given as texts in the syntax of the command line.
 //
 // Plain values and pure functions; any thread.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace pipesim {
 
-// Compute takes so many times as long: of a kind, a stage, a rank, or all of it.
+// A factor on compute times: of a kind, a stage, a rank, or all.
 struct TimeChange {
   std::optional<Kind> kind;  // F, I, W or B, which is I and W
   std::optional<int> stage, rank;

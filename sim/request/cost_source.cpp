@@ -22,7 +22,7 @@ void fill_stages(std::vector<StageCosts>& stages, const GivenCosts::Values& valu
   if (values.empty()) return;
   if (values.size() != 1 && values.size() != stages.size()) {
     throw input_error(
-        fmt::format("{}: {} for {}; give one value, or one a virtual stage", name,
+        fmt::format("{}: {} for {}; give one value, or one per virtual stage", name,
                     plural(static_cast<std::int64_t>(values.size()), "value"),
                     plural(static_cast<std::int64_t>(stages.size()), "virtual stage")));
   }
@@ -68,7 +68,7 @@ Transfers CostSource::transfers_of(const ScheduleChoice& choice) const {
   if (choice.schedule.lane == TransferLane::compute) return own;
   const P2p mode = choice.schedule.lane == TransferLane::rank ? P2p::fifo : P2p::edge_fifo;
   if (request_.p2p.value_or(mode) != mode) {
-    throw input_error(fmt::format("--p2p {}: {} puts its transfers on streams of {}; leave it out",
+    throw input_error(fmt::format("--p2p {}: {} puts its transfers on streams of {}; omit it",
                                   p2p_name(own.mode), choice.schedule.name, p2p_name(mode)));
   }
   own.mode = mode;
@@ -196,7 +196,7 @@ void CostSource::set_save(const Schedule& schedule, const std::optional<std::vec
   const SaveRequest& asked = *request_.save;
   if (!costs.save && !asked.bytes_per_second) {
     throw input_error(
-        "--checkpoint-every: nothing says how fast storage is; give --storage, such as 2GB/s, or "
+        "--checkpoint-every: the storage rate is missing; give --storage, such as 2GB/s, or "
         "costs with save");
   }
   if (!costs.save) costs.save.emplace();
@@ -224,8 +224,8 @@ void CostSource::set_save(const Schedule& schedule, const std::optional<std::vec
   }
   if (save.total_bytes() > 0) return;
   throw input_error(
-      "--checkpoint-every: nothing says how much ranks write; give --checkpoint-bytes, or costs "
-      "that say what weights take");
+      "--checkpoint-every: the size of a save is missing; give --checkpoint-bytes, or costs "
+      "with the size of weights");
 }
 
 Variation CostSource::measured_variation() const {

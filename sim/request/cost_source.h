@@ -1,7 +1,7 @@
-// What a prediction's costs are asked to be, and from that the costs of any schedule.
+// The request for a prediction's costs, and from it the costs of any schedule.
 //
 // One request, validated once; made by the command line from flags, by the viewer's
-// playground from numbers, by whoever calls. Errors speak the words of the command line.
+// playground from numbers, or by any caller. Errors use the command line's terms.
 // Plain values; reading is const and thread-safe.
 #pragma once
 
@@ -34,7 +34,7 @@ struct GivenCosts {
   std::int64_t compute_slowdown_ppm = 0;
 };
 
-// What a checkpoint takes, where costs don't say so, or it is to be otherwise.
+// The cost of a checkpoint, if costs don't have it, or to override it.
 struct SaveRequest {
   std::optional<std::int64_t> bytes;             // that each rank writes
   std::optional<std::int64_t> bytes_per_second;  // of the storage
@@ -48,7 +48,7 @@ struct CostRequest {
   std::optional<P2p> p2p;                  // default async, or as a program's file has it
   std::int64_t eager_limit_bytes = 0;
   std::vector<TimeChange> changes;  // of what the costs say, such as a slow rank
-  // What replicas there are and what they split, of a file that says what they exchange.
+  // The replicas and what they shard, if a file gives their exchanges.
   std::optional<Training> replicas = {};
   std::optional<SaveRequest> save = {};  // where there are checkpoints
 };
@@ -77,18 +77,18 @@ class CostSource {
   Schedule complete(Schedule schedule) const;
   // Whether layers are dealt out to stages.
   bool by_layer() const { return model() != nullptr || (file() && !file()->layers.empty()); }
-  // What single actions vary by, where the costs were calibrated and say so.
+  // The variation of single actions, if calibrated costs have it.
   Variation measured_variation() const;
-  // What the costs are made of, where a model gives them.
+  // The composition of the costs, if a model gives them.
   std::optional<CostModel> cost_model(int pipeline_ranks) const;
-  // What replicas there are, and what they split, where more than one.
+  // The replicas, and what they shard, if more than one.
   std::optional<Training> replicas(int pipeline_ranks) const;
   // How the schedule uses it.
   PipelineShape shape_of(const Schedule& schedule) const;
   Transfers transfers() const;
   // The same where the file of a schedule puts them on streams of their own.
   Transfers transfers_of(const ScheduleChoice& choice) const;
-  // What simulate() may need beside the schedule, whose file may put transfers on streams.
+  // What simulate() may need besides the schedule, whose file may put transfers on streams.
   BytesNeeded bytes_needed(bool on_streams = false) const;
 
  private:

@@ -1,4 +1,4 @@
-// The layers that costs are of, as a problem of dealing them out to stages.
+// The layers behind some costs, as a problem of splitting them over stages.
 //
 // Pure functions; any thread.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace pipesim {
 
-// Of costs by layer, called `name` in messages. Refers to the source.
+// For costs by layer, called `name` in messages. Refers to the source.
 PartitionProblem partition_problem(const CostSource& source, const ScheduleChoice& choice,
                                    const std::string& name);
 

@@ -16,8 +16,7 @@ namespace pipesim {
 std::optional<std::int64_t> memory_cap(std::optional<std::int64_t> asked_bytes,
                                        const std::optional<CostModel>& model) {
   if (asked_bytes == 0) {
-    throw input_error(
-        "--memory-cap: a rank of 0 bytes holds nothing; give what it may hold, such as 80GiB");
+    throw input_error("--memory-cap: a rank of 0 bytes holds nothing; give a limit such as 80GiB");
   }
   if (asked_bytes || !model) return asked_bytes;
   return model->cluster().device.memory_bytes;

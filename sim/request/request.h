@@ -1,7 +1,7 @@
-// What a prediction is asked, whole, and all that it takes to answer.
+// A complete request for a prediction, and everything needed to compute it.
 //
-// One struct with defaults, made by the command line, the viewer's playground, or whoever
-// calls; prepare() validates it once. Plain values; any thread.
+// One struct with defaults, made by the command line, the viewer's playground, or any
+// caller; prepare() validates it once. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct PredictionRequest {
   int iterations = 1;
   int accumulate = 1;  // iterations to a step; so many are predicted at least
   Saves saves;         // what they take is of the costs
-  std::optional<std::int64_t> memory_cap_bytes;  // of a rank; default what a model's device has
+  std::optional<std::int64_t> memory_cap_bytes;  // per rank; default a model's device's
 };
 
 struct PreparedPrediction {
@@ -38,11 +38,11 @@ struct PreparedPrediction {
   std::vector<Span> plain_spans() const;
 };
 
-// What ranks have to fit into: what is asked for, else what the model's devices have.
+// The memory limit of ranks: as requested, else that of the model's devices.
 std::optional<std::int64_t> memory_cap(std::optional<std::int64_t> asked_bytes,
                                        const std::optional<CostModel>& model);
 
-// What is predicted, as pictures show it.
+// A title for pictures of the prediction.
 PipelineLayout layout_of(const PreparedPrediction& prepared);
 
 // How many iterations save_effect() simulates at once, at most.

@@ -1,5 +1,5 @@
-// A model on a cluster, and how it is trained, before it is known how many ranks its
-// pipeline has.
+// A model on a cluster, and how it is trained, before the number of pipeline ranks is
+// known.
 //
 // Plain values; reading is const and thread-safe.
 #pragma once
@@ -24,7 +24,7 @@ struct TrainingRequest {
 
   // Throws where a microbatch would leave 64 bits, in the words of the command line.
   void check() const;
-  // Of each pipeline of so many ranks. Throws where those don't fit the devices.
+  // For a pipeline of this many ranks. Throws if they don't fit the devices.
   int replicas(int pipeline_ranks) const;
   // Throws where the training can't be: see check() of training.h. What has no effect there is
   // reset, and said where `notes` is not null.

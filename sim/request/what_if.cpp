@@ -24,7 +24,7 @@ namespace {
 Schedule schedule_of(const RecordedRun& run) {
   if (!run.about.dependencies.empty()) {
     throw input_error(fmt::format(
-        "{}: its actions wait for what its file says beside, which is not played again; give a "
+        "{}: its actions wait for what its file adds with `after`, which is not replayed; give a "
         "run of a plain order",
         run.name));
   }
@@ -84,7 +84,7 @@ RecordedBasis::RecordedBasis(const RecordedRun& run)
       schedule_name_(run.about.schedule),
       costs_(calibrate(std::span(&run, 1)).costs) {
   if (run.iterations.empty()) {
-    throw input_error(fmt::format("{}: it has no whole iteration; record one more", run.name));
+    throw input_error(fmt::format("{}: it has no complete iteration; record one more", run.name));
   }
   costs_.name = name_;
   own_ = schedule_of(run);
@@ -159,10 +159,10 @@ ScheduleChoice RecordedBasis::choice_of(const WhatIf& question) const {
     if (microbatches == own_.microbatches) return choice;
     std::optional<ScheduleRequest> request = family_request();
     if (!request) {
-      throw input_error(fmt::format(
-          "--microbatches: {} did its actions in an order of its own, which says nothing of "
-          "another number; give --schedule with a name, too",
-          name_));
+      throw input_error(
+          fmt::format("--microbatches: {} ran its actions in its own order, which does not define "
+                      "another number; give --schedule with a name, too",
+                      name_));
     }
     request->microbatches = microbatches;
     check_size(family(request->name), *request, needed_bytes());
@@ -195,22 +195,21 @@ RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
   const Placement& placement = choice.schedule.placement;
   if (costs_.layers.empty() && question.layout) {
     throw input_error(fmt::format(
-        "--layout: {} does not say what each layer took; give a run of pipeexec that trains",
-        name_));
+        "--layout: {} does not give each layer's time; give a run of pipeexec that trains", name_));
   }
   if (costs_.layers.empty() && placement.stages() != own_.stages()) {
     throw input_error(fmt::format(
-        "--schedule: {} needs times of {}, and {} tells those of {}; give a run of pipeexec that "
+        "--schedule: {} needs times of {}, and {} gives those of {}; give a run of pipeexec that "
         "trains, whose layers can be dealt out anew",
         choice.schedule.name, plural(placement.stages(), "virtual stage"), name_, own_.stages()));
   }
   std::optional<std::vector<int>> layout = question.layout;
   if (!layout && placement == own_.placement) layout = layout_;
   if ((question.storage_bytes_per_second || question.checkpoint_every) && !saves_.any()) {
-    throw input_error(fmt::format(
-        "{}: {} saved no checkpoint, and does not say what one takes; record a run with "
-        "--checkpoint",
-        question.checkpoint_every ? "--checkpoint-every" : "--storage", name_));
+    throw input_error(
+        fmt::format("{}: {} saved no checkpoint, so its time is not known; record a run with "
+                    "--checkpoint",
+                    question.checkpoint_every ? "--checkpoint-every" : "--storage", name_));
   }
   SaveRequest save;
   save.bytes_per_second = question.storage_bytes_per_second;

@@ -1,9 +1,9 @@
-// What a recorded run would take were something of it otherwise.
+// Predicts how long a recorded run would take with something changed.
 //
-// Costs are calibrated on the run (sim/calibrate), changed, and simulated: by the order that the
-// run had, or by another schedule. What they predict for the run as it was is held against what
-// it took, and every answer is corrected by as much: what a pipeline loses to things that no
-// costs know, it is taken to lose in proportion.
+// Costs are calibrated from the run (sim/calibrate), changed and simulated: in the run's own
+// order, or by another schedule. Their error on the run as it was
+// corrects every answer: losses that costs do not
+// capture are assumed to be proportional.
 //
 // Plain values; reading is const and thread-safe.
 #pragma once
@@ -21,15 +21,15 @@
 
 namespace pipesim {
 
-// What is otherwise, all at once.
+// The changes, applied together.
 struct WhatIf {
   std::vector<TimeChange> times;
   std::vector<LinkChange> links;
   std::optional<std::string> schedule;  // a family by name, or a file
-  std::optional<int> chunks;            // a rank, of a family
+  std::optional<int> chunks;            // per rank, of a family
   std::optional<int> microbatches;
   std::optional<std::vector<int>> layout;  // layers a virtual stage
-  // Of a run that saved checkpoints: how fast storage is, and how often it is asked.
+  // For a run that saved checkpoints: the storage's rate, and how often it saves.
   std::optional<std::int64_t> storage_bytes_per_second;
   std::optional<int> checkpoint_every;
 };
@@ -54,18 +54,18 @@ class RecordedBasis {
   std::int64_t measured_ns() const { return measured_ns_; }
   const Saves& saves() const { return saves_; }
   const Answer& as_it_ran() const { return as_it_ran_; }
-  // What holds the run up, by simulation of its costs (sim/plan/limits.h), gains corrected as
+  // What limits the run, by simulation of its costs (sim/plan/limits.h), gains corrected as
   // answers are. Of an order that is no family's, without filling and schedules.
   std::vector<Limit> limits() const;
   bool has_layers() const { return !costs_.layers.empty(); }
   bool is_async() const { return transfers_.p2p.value_or(P2p::async) == P2p::async; }
-  // What could not be told from the run, for people.
+  // What could not be determined from the run, as text.
   const std::vector<std::string>& notes() const { return costs_.calibration->notes; }
 
  private:
   static constexpr int steady_iterations = 4;
 
-  // Of a run whose iterations follow each other, what the last of several adds.
+  // For consecutive iterations, what the last of several adds.
   int iterations() const { return continuous_ ? steady_iterations : 1; }
   BytesNeeded needed_bytes() const;
   ScheduleChoice choice_of(const WhatIf& question) const;

@@ -68,7 +68,7 @@ void read_joined(std::string_view cell, const std::function<Action(std::string_v
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Action action = read(strip(parts[i]));
     if (!overlap && !is_transfer(action.kind)) {
-      fail(fmt::format("{} in a BATCH_P2P is no SEND or RECV", quote(parts[i])));
+      fail(fmt::format("{} in a BATCH_P2P is neither SEND nor RECV", quote(parts[i])));
     }
     action.joined = i + 1 < parts.size();
     add(action);
@@ -107,7 +107,7 @@ void infer_shape(Schedule& schedule, const std::string& file, const FailAt& fail
           return;
         }
         fail_at(rank, i,
-                fmt::format("stage {} stands on rank {} too; a stage lives on one rank, or each "
+                fmt::format("stage {} is on rank {} too; a stage lives on one rank, or each "
                             "stage on two, of which one has the first half of the microbatches",
                             stage, owner));
       }

@@ -1,4 +1,4 @@
-// What schedule files of either form have in common: cells of joined actions, and the shape
+// Common to both forms of schedule files: cells of joined actions, and the shape
 // that follows from all actions. Pure; any thread.
 #pragma once
 

@@ -74,7 +74,7 @@ ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& ne
   ScheduleChoice choice;
   choice.schedule = read_schedule(*flags.schedule);
   if (flags.group || flags.overlap_experts || flags.placement) {
-    throw input_error(fmt::format("{}: a file's order and placement are its own",
+    throw input_error(fmt::format("{}: a file has its own order and placement",
                                   flags.group             ? "--group"
                                   : flags.overlap_experts ? "--overlap-experts"
                                                           : "--placement"));

@@ -1,7 +1,7 @@
 // A schedule as a user names it: a family with its numbers, or a file.
 //
-// Both programs choose the same way and refuse in the same words. Pure but for
-// the file that is read; any thread.
+// Both programs choose the same way and report the same errors. Pure except
+// for reading the file; any thread.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct ScheduleFlags {
   bool overlap_experts = false;
 };
 
-// Whether a --schedule names a file: it ends in .csv or .program, or holds a slash.
+// Whether a --schedule names a file: it ends in .csv or .program, or has a slash.
 bool names_a_file(const std::string& schedule);
 
 ScheduleRequest parse_request(const ScheduleFlags& flags);
@@ -36,7 +36,7 @@ std::string title_of(const ScheduleChoice& choice);
 ScheduleChoice choose_schedule(const ScheduleRequest& request);
 
 // Generates or reads the schedule. A file's must agree with the other flags
-// given. Refuses one that would not fit in memory with what is needed beside it.
+// given. Refuses one that would not fit in memory together with what evaluating it needs.
 ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& needed);
 
 }  // namespace pipesim

@@ -1,7 +1,7 @@
-// What ends an iteration, in the lists: the reduction of each stage's gradients, the sum of
-// those of a matrix that two stages share, the norm of all, each rank's optimizer step, and its
-// part of a checkpoint.
-// A pass, pure functions from lists to lists, by which simulator and executor do the same.
+// The closing actions of an iteration, in the lists: the reduction of each stage's gradients, the
+// sum of those of a matrix that two stages share, the norm of all, each rank's optimizer step, and
+// its part of a checkpoint. A pass, pure functions from lists to lists, shared by simulator and
+// executor.
 #pragma once
 
 #include <span>
@@ -12,18 +12,18 @@
 
 namespace pipesim {
 
-// Nothing that a rank computes or transfers stands behind one of these.
+// No compute or transfer of a rank comes after one of these.
 constexpr bool ends_iteration(Kind kind) {
   return is_blocking_collective(kind) || kind == Kind::OPTIMIZER || kind == Kind::SAVE;
 }
 
-// Whether an action is there in iterations that end with a step alone.
+// Whether an action occurs only in iterations that end with a step.
 constexpr bool is_of_step(Kind kind, const Accumulation& accumulation) {
   return (ends_iteration(kind) && kind != Kind::SAVE) ||
          (kind == Kind::REDUCE_GRAD && !accumulation.reduces_each);
 }
 
-// What ranks do at the end where their lists do not say when.
+// Closing actions for ranks whose lists do not place them.
 struct Closing {
   bool reduces = false;
   bool reduces_tied = false;

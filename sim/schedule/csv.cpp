@@ -34,7 +34,7 @@ class Parser {
 
   Schedule run() {
     if (strip(text_).empty()) {
-      throw input_error(fmt::format("{}: holds no schedule; it needs one row a rank", file_));
+      throw input_error(fmt::format("{}: has no schedule; it needs one row per rank", file_));
     }
     schedule_.name = file_;
     rows_ = split(text_, '\n');
@@ -96,7 +96,7 @@ class Parser {
       return true;
     });
     if (!works) {
-      fail({line + 1, 1}, fmt::format("rank {} does nothing; every row needs an action", line));
+      fail({line + 1, 1}, fmt::format("rank {} has no action; every row needs one", line));
     }
   }
 

@@ -1,9 +1,9 @@
-// Schedule files: PyTorch's CSV, one row a rank, read strictly.
+// Schedule files: PyTorch's CSV, one row per rank, read strictly.
 //
 // Read: the current dialect, the one of 2024 (B = input gradient only, BW =
 // full backward; told by any BW, or by W without I), and the proposed
 // BATCH_P2P cells; LF or CRLF. Written: the current dialect with CRLF. The
-// grammar stands in traces/FORMAT.md. Where a file is wrong the error names
+// grammar is in traces/FORMAT.md. Errors name
 // file, line, column and the rule broken.
 #pragma once
 

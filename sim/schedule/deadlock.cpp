@@ -298,7 +298,7 @@ class Execution {
                           to_text(wait.awaited));
       const std::string other_head = to_text(*other.items[other.head].action);
       if (other_head != to_text(wait.awaited)) {
-        text += fmt::format(", which stands behind {}", other_head);
+        text += fmt::format(", which comes after {}", other_head);
       }
       text += fmt::format(" on {}", names[wait.stream]);
     }

@@ -1,8 +1,8 @@
-// Does a schedule finish, whatever the times? If not, who waits for whom?
+// Deadlock check: does a schedule finish, for any times? If not, what waits for what?
 //
 // Each way of sending turns a rank's list into streams that run in order; a
-// schedule deadlocks when their heads wait for each other in a cycle. No
-// timing enters: a deadlock found here happens always, and only then.
+// schedule deadlocks when their heads wait for each other in a cycle. Times
+// do not matter: a schedule deadlocks always or never.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@
 
 namespace pipesim {
 
-// How SEND and RECV hold up what stands behind them.
+// How SEND and RECV hold up what comes after them.
 enum class SendMode {
   buffered,    // a SEND completes by itself, a RECV holds its rank until then
   rendezvous,  // SEND and RECV hold both ranks until they meet
-  fifo,        // rendezvous on one in-order communication stream a rank
+  fifo,        // rendezvous on one in-order communication stream per rank
   edge_fifo,   // rendezvous on one stream for each directed pair of ranks
 };
 
@@ -29,7 +29,7 @@ std::string_view send_mode_name(SendMode mode);
 std::vector<SendMode> all_send_modes();
 SendMode parse_send_mode(std::string_view name);
 
-// Of a SEND: whether it completes by itself in any mode, as one below the
+// For a SEND: whether it completes by itself in any mode, as one below the
 // eager limit does. Absent: none does.
 using EagerSends = std::function<bool(const Action& send)>;
 

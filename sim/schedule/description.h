@@ -1,4 +1,4 @@
-// What results and traces say of a schedule: keys that are kept.
+// The description of a schedule in results and traces: its keys are stable.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ void describe(const Schedule& schedule, Json& json);
 
 // Its rows, as a CSV file has them.
 std::vector<std::string> rows_of(const Schedule& schedule);
-// What its actions wait for beside, each as "0F3 after 1B0".
+// Its actions' extra dependencies, each as "0F3 after 1B0".
 std::vector<std::string> dependencies_of(const Schedule& schedule);
 
 }  // namespace pipesim

@@ -63,22 +63,21 @@ Shape resolve_shape(const Family& family, const ScheduleRequest& request) {
   shape.chunks = request.chunks.value_or(family.default_chunks);
   if (shape.chunks != 1 && family.placement == both_ways) {
     throw input_error(
-        fmt::format("--virtual-stages {}: {} says itself what a rank holds; leave it out",
+        fmt::format("--virtual-stages {}: {} itself sets the chunks of a rank; omit it",
                     shape.chunks, family.name));
   }
   if (shape.chunks != family.default_chunks && !family.many_chunks) {
     throw input_error(fmt::format(
-        "--virtual-stages {}: {} has {} chunk{} a rank; interleaved and bfs take any number",
+        "--virtual-stages {}: {} has {} chunk{} per rank; interleaved and bfs take any number",
         shape.chunks, family.name, family.default_chunks == 1 ? "one" : "two",
         family.default_chunks == 1 ? "" : "s"));
   }
   if (request.group && !family.takes_group) {
-    throw input_error(
-        fmt::format("--group: only interleaved has groups, {} does not", family.name));
+    throw input_error(fmt::format("--group: only interleaved has groups, not {}", family.name));
   }
   if (request.overlap_experts && !family.takes_group) {
-    throw input_error(fmt::format(
-        "--overlap-experts: only interleaved warms up for it, {} does not", family.name));
+    throw input_error(
+        fmt::format("--overlap-experts: only interleaved has it, not {}", family.name));
   }
   shape.group = request.group.value_or(shape.ranks);
   shape.overlap_experts = request.overlap_experts;
@@ -86,7 +85,7 @@ Shape resolve_shape(const Family& family, const ScheduleRequest& request) {
   if (family.placement == both_ways) object_to(family, shape);
   if (request.placement && family.placement == both_ways) {
     throw input_error(
-        fmt::format("--placement: {} says itself where stages live; leave it out", family.name));
+        fmt::format("--placement: {} itself places the stages; omit it", family.name));
   }
   shape.placement = request.placement
                         ? Placement::parse(*request.placement, shape.ranks, shape.chunks)

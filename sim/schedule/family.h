@@ -1,7 +1,7 @@
-// The schedule families: one generator a family, found by name.
+// The schedule families: one generator per family, found by name.
 //
 // A family is a pure function from a shape and a rank to that rank's compute
-// actions, with what is known of it on paper. Definitions and sources:
+// actions, with its published properties. Definitions and sources:
 // families/*.cpp, one file each; add a line to family.cpp to add one.
 // Everything here is immutable; any thread.
 #pragma once
@@ -16,14 +16,14 @@
 
 namespace pipesim {
 
-// What a generator needs to know.
+// The input of a generator.
 struct Shape {
   int ranks = 1;         // p
-  int chunks = 1;        // v, virtual stages a rank
+  int chunks = 1;        // v, virtual stages per rank
   int microbatches = 1;  // m
   int group = 1;         // g, microbatches an interleaved group
   Placement placement;
-  // Of each rank, its place in the order of the ranks' first stages: the rank
+  // Each rank's place in the order of the ranks' first stages: the rank
   // itself in a loop. Orders start by it, not by the rank's number.
   std::vector<int> position;
   bool overlap_experts = false;  // one more forward before the first backward
@@ -59,21 +59,21 @@ inline constexpr std::string_view both_ways = "both-ways";
 
 struct Family {
   std::string_view name;  // as in --schedule
-  // What others call it. Names are the same whatever the case of their letters.
+  // Aliases. Names are case-insensitive.
   std::vector<std::string_view> aliases;
   std::string_view title;       // as in a sentence
   std::string_view summary;     // one line
   std::string_view bubble;      // closed form, for people
-  std::string_view conditions;  // when it holds, beside alike stages and hops
+  std::string_view conditions;  // when it holds, besides uniform stages and hops
   std::string_view peak;        // peak chunk-activations of rank r, for people
   int default_chunks = 1;
-  bool many_chunks = false;             // takes any number of chunks a rank, else default_chunks
+  bool many_chunks = false;             // takes any number of chunks per rank, else default_chunks
   std::string_view placement = "loop";  // unless --placement says otherwise
   bool takes_group = false;             // --group means something, and --overlap-experts
-  bool splits_backward = false;         // has I and W, for B or beside it
-  int working_bytes = 0;                // an action takes beside while the order is made
+  bool splits_backward = false;         // has I and W, instead of B or besides it
+  int working_bytes = 0;                // extra bytes per action while the order is generated
   bool overlaps = false;                // has forwards and backwards that share a cell
-  // Appends a rank's actions to the list that is open.
+  // Appends a rank's actions to the open list.
   void (*actions)(const Shape&, int rank, ActionLists& out) = nullptr;
   // Instead, where ranks' orders depend on each other: opens and writes all lists.
   void (*all_actions)(const Shape&, ActionLists& out) = nullptr;

@@ -364,7 +364,7 @@ Schedule lower(const Schedule& compute) {
 Schedule merge_backward(const Schedule& schedule) {
   if (!schedule.dependencies.empty()) {
     throw input_error(fmt::format(
-        "{}: {} waits for more than it needs; backwards are merged of schedules without `after`",
+        "{}: {} waits for more than it needs; only schedules without `after` can merge backwards",
         schedule.name, to_text(schedule.dependencies.front().action)));
   }
   ActionLists merged;

@@ -39,7 +39,7 @@ Placement::Placement(std::vector<int> rank_of_stage, std::vector<int> rank_of_se
     if (rank_of_second_.empty()) continue;
     if (rank_of(stage, 1) == rank_of(stage) || add(rank_of(stage, 1), stage) != chunk) {
       throw input_error(fmt::format(
-          "placement: the copies of stage {} must live on two ranks, on both behind as many others",
+          "placement: the copies of stage {} must live on two ranks, on both after as many others",
           stage));
     }
   }

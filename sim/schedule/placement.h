@@ -1,4 +1,4 @@
-// Where each virtual stage lives.
+// The rank of each virtual stage.
 //
 // A model is cut into virtual stages 0..S-1, in order; each lives on one
 // rank, and a rank's stages, in ascending order, are its chunks. A schedule
@@ -45,11 +45,11 @@ class Placement {
   int rank_of(int stage, int copy = 0) const {
     return (copy == 0 ? rank_of_stage_ : rank_of_second_)[static_cast<std::size_t>(stage)];
   }
-  // Of an action with a microbatch.
+  // For an action with a microbatch.
   int rank_of(const Action& action) const {
     return rank_of(action.stage, copy_of(action.microbatch));
   }
-  // Whether a stage, in one of its copies, lives on a rank.
+  // Whether a copy of a stage lives on a rank.
   bool has(int rank, int stage) const {
     return rank_of(stage) == rank || (copies() == 2 && rank_of(stage, 1) == rank);
   }
@@ -64,7 +64,7 @@ class Placement {
   const std::vector<int>& rank_of_second() const { return rank_of_second_; }  // empty: no copies
   const std::vector<int>& chunk_of_stage() const { return chunk_of_stage_; }
   int chunks() const;  // the most that a rank holds, second copies included
-  // --virtual-stages: the most that a rank holds of each copy.
+  // --virtual-stages: the most that a rank holds per copy.
   int virtual_stages() const { return chunks() / copies(); }
   bool even() const;  // every rank holds as many
   bool is_loop() const;

@@ -138,11 +138,10 @@ class Merger {
     WrittenStream& stream = streams_[found->second];
     while (!received_.contains(found->first)) {
       if (const Action* send = missing_send(stream)) {
-        fail_(
-            item.place,
-            fmt::format("{} needs {}, which stands on {} behind {}, whose result is not there yet",
-                        to_text(item.action), to_text(receive_for(item.action)), stream.name,
-                        to_text(*send)));
+        fail_(item.place,
+              fmt::format("{} needs {}, which is on {} after {}, whose result is not there yet",
+                          to_text(item.action), to_text(receive_for(item.action)), stream.name,
+                          to_text(*send)));
       }
       take_cell(stream);
     }
@@ -193,7 +192,7 @@ class ProgramParser {
     if (ranks_.empty()) fail({1, 1}, "holds no rank; write `rank 0` and its streams");
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       if (!ranks_[rank].empty()) continue;
-      fail(ends_[rank], fmt::format("rank {} does nothing; every rank needs an action", rank));
+      fail(ends_[rank], fmt::format("rank {} has no action; every rank needs one", rank));
     }
     check_streams();
     const Merger::Fail failing = [this](TextPlace place, const std::string& rule) {
@@ -272,13 +271,13 @@ class ProgramParser {
       if (words.size() == 1) fail(place, "this is `rank " + next + "`");
       if (words[1].text != next || words.size() > 2) {
         fail(words[words[1].text == next ? 2 : 1].place,
-             "ranks follow each other; this is `rank " + next + "`");
+             "ranks are in order; this is `rank " + next + "`");
       }
       ranks_.emplace_back();
       ends_.push_back(words[1].place);
     } else {
       WrittenStream& stream = stream_named(name, place);
-      if (words.size() == 1) fail(place, "a stream without an action; leave it out");
+      if (words.size() == 1) fail(place, "a stream without an action; omit it");
       for (std::size_t i = 1; i < words.size(); ++i) {
         add_cell(stream, words[i].text, words[i].place);
       }
@@ -328,13 +327,14 @@ class ProgramParser {
       stream.to = number(name.substr(arrow + 2));
     }
     if (parse_action(name)) {
-      fail(place,
-           fmt::format("{} is no stream; to let it wait write `{} after 1B0`", quote(name), name));
+      fail(place, fmt::format("{} is not a stream; to let it wait write `{} after 1B0`",
+                              quote(name), name));
     }
     if (stream.from < 0 || stream.to < 0) {
-      fail(place, fmt::format("{} is no stream; there is compute, and for SEND and RECV one named "
-                              "transfers, or one a directed pair of ranks, such as 0->1",
-                              quote(name)));
+      fail(place,
+           fmt::format("{} is not a stream; there is compute, and for SEND and RECV one named "
+                       "transfers, or one per directed pair of ranks, such as 0->1",
+                       quote(name)));
     }
     if ((stream.from == own) == (stream.to == own)) {
       fail(place, fmt::format("rank {} has no end of {}", own, quote(name)));
@@ -356,7 +356,7 @@ class ProgramParser {
            fmt::format("{} is not an action, such as 2F0, 2SEND_F0 or 2REDUCE_GRAD", quote(text)));
     }
     if (action->kind == Kind::SAVE) {
-      fail(place, fmt::format("{} is in no program; when a checkpoint is saved is said beside it, "
+      fail(place, fmt::format("{} is in no program; saves are set outside it, "
                               "as by --checkpoint-every",
                               quote(text)));
     }
@@ -378,12 +378,12 @@ class ProgramParser {
 
   void check_transfer(const WrittenStream& stream, const Action& action, TextPlace place) const {
     if (!is_transfer(action.kind)) {
-      fail(place, fmt::format("{} is no transfer; it stands on compute", to_text(action)));
+      fail(place, fmt::format("{} is not a transfer; it is on compute", to_text(action)));
     }
     if (stream.from < 0) return;
     const bool sends = stream.from + 1 == static_cast<int>(ranks_.size());
     if (is_send(action.kind) != sends) {
-      fail(place, fmt::format("{} stands at the {} end of {}", to_text(action),
+      fail(place, fmt::format("{} is at the {} end of {}", to_text(action),
                               sends ? "sender's" : "receiver's", quote(stream.name)));
     }
   }
@@ -400,7 +400,7 @@ class ProgramParser {
                                                        : TransferLane::edge;
           if (lane.value_or(own) != own) {
             fail(item.place,
-                 fmt::format("{} stands on {}, and transfers before it on streams of another sort",
+                 fmt::format("{} is on {}, and transfers before it on streams of another sort",
                              to_text(item.action), stream.name));
           }
           lane = own;
@@ -420,7 +420,7 @@ class ProgramParser {
           if (other.stage < 0 || other.stage >= schedule.stages()) continue;
           const int rank = schedule.placement.rank_of(other);
           if (rank == (is_send(item.action.kind) ? stream.to : stream.from)) continue;
-          fail(item.place, fmt::format("{} stands on {}, but its other end is on rank {}",
+          fail(item.place, fmt::format("{} is on {}, but its other end is on rank {}",
                                        to_text(item.action), quote(stream.name), rank));
         }
       }

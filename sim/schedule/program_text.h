@@ -1,8 +1,8 @@
-// Programs as text, stream by stream: what each rank computes and what it sends and receives,
-// each in an order of its own.
+// Programs as text, stream by stream: each rank's compute, and its sends and receives,
+// each in its own order.
 //
 // Actions of one stream follow each other; between streams they wait for what they need
-// (traces/dependency.h), for what the program says beside (`0F3 after 1B0`), and for nothing
+// (traces/dependency.h), for the program's extra dependencies (`0F3 after 1B0`), and for nothing
 // else. So an action can be moved within its stream, or a stream as a whole, without a thought
 // for the others. Read strictly: an error names file, line, column and the rule broken. The
 // grammar stands in traces/FORMAT.md.

@@ -357,7 +357,7 @@ Schedule without_transfers(const Schedule& program) {
   for (const auto& [action, awaited] : program.dependencies) {
     if (!is_transfer(action.kind) && !is_transfer(awaited.kind)) continue;
     throw input_error(
-        fmt::format("{}: {} waits for {}, so that its transfers can't be placed anew; take out the "
+        fmt::format("{}: {} waits for {}, so its transfers can't be placed anew; remove the "
                     "lines with `after` that name a SEND or RECV",
                     program.name, to_text(action), to_text(awaited)));
   }

@@ -39,7 +39,7 @@ class Checker {
         if (takes_microbatch(list[i].kind)) seen(list[i]) |= bit(list[i].kind);
       }
       if (!list.empty() && list.back().joined) {
-        return ScheduleFault{rank, list.size() - 1, "a cell is joined with nothing after it"};
+        return ScheduleFault{rank, list.size() - 1, "a joined cell has nothing after it"};
       }
     }
     if (auto fault = find_missing()) return fault;
@@ -68,7 +68,7 @@ class Checker {
       const int rank = schedule_.placement.rank_of(stage);
       return ScheduleFault{
           rank, schedule_.actions[rank].size(),
-          fmt::format("stage {} has {} of {} forwards; every stage needs one a microbatch", stage,
+          fmt::format("stage {} has {} of {} forwards; every stage needs one per microbatch", stage,
                       count, schedule_.microbatches)};
     }
     return std::nullopt;
@@ -124,8 +124,8 @@ class Checker {
     const bool by_copy = placement.copies() > 1 && takes_microbatch(action.kind);
     const int home = by_copy ? placement.rank_of(action) : placement.rank_of(action.stage);
     if (by_copy ? home == rank : placement.has(rank, action.stage)) return {};
-    return fmt::format("{} stands on rank {}, but stage {} lives on rank {}{}", to_text(action),
-                       rank, action.stage, home, by_copy ? " for this microbatch" : "");
+    return fmt::format("{} is on rank {}, but stage {} lives on rank {}{}", to_text(action), rank,
+                       action.stage, home, by_copy ? " for this microbatch" : "");
   }
 
   std::string pair_broken_by(const Action& first, const Action& second) const {
@@ -204,16 +204,16 @@ class Checker {
       const Kind kind = list[i].kind;
       const bool ends = ends_iteration(kind);
       if (ending && ends && kind == list[*ending].kind) {
-        return fault(i, "is its rank's second; there is one an iteration");
+        return fault(i, "is its rank's second; there is one per iteration");
       }
       const bool is_late = ends ? ending && kind < list[*ending].kind
                                 : ending && kind != Kind::RESHARD && kind != Kind::IDLE;
       if (is_late) {
         const bool makes_gradients = kind == Kind::B || kind == Kind::W;
         return fault(i, makes_gradients
-                            ? fmt::format("makes gradients behind {}, which needs them",
+                            ? fmt::format("makes gradients after {}, which needs them",
                                           to_text(list[*ending]))
-                            : fmt::format("stands behind {}, which ends its rank's iteration",
+                            : fmt::format("comes after {}, which ends its rank's iteration",
                                           to_text(list[*ending])));
       }
       if (kind == Kind::REDUCE_TIED && list[i].stage != 0 &&
@@ -229,13 +229,12 @@ class Checker {
       if (list[i].kind != Kind::B && list[i].kind != Kind::W) continue;
       const auto last = reduced.find(list[i].stage);
       if (last == reduced.end() || last->second > i) continue;
-      return fault(i,
-                   fmt::format("makes gradients behind the last {}, which are then never reduced",
-                               to_text(list[last->second])));
+      return fault(i, fmt::format("makes gradients after the last {}, which are then never reduced",
+                                  to_text(list[last->second])));
     }
     if (gathered.empty()) return std::nullopt;
     const auto& [stage, index] = *gathered.begin();
-    return fault(index, fmt::format("is never released; put {} behind its last use",
+    return fault(index, fmt::format("is never released; put {} after its last use",
                                     to_text(make_action(stage, Kind::RESHARD))));
   }
 

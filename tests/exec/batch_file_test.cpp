@@ -90,15 +90,16 @@ TEST(BatchFile, WhatIsWrongIsNamedWithItsLine) {
   EXPECT_EQ(error_of_text(replaced("1 | 0.5", "yes | 0.5")),
             "b.txt:6: the label is 0 or 1, not 'yes'");
   EXPECT_EQ(error_of_text(replaced("-1e-3", "x")),
-            "b.txt:6: 'x' is no dense feature, which is a number of float32");
+            "b.txt:6: 'x' is not a dense feature, which is a number of float32");
   EXPECT_EQ(error_of_text(replaced("-1e-3", "inf")),
-            "b.txt:6: 'inf' is no dense feature, which is a number of float32");
+            "b.txt:6: 'inf' is not a dense feature, which is a number of float32");
   EXPECT_EQ(error_of_text(replaced("-1e-3", "")), "b.txt:6: 1 dense feature instead of 2");
   EXPECT_EQ(error_of_text(replaced("4 99 4", "4 100 4")),
             "b.txt:6: id 100 is not in table 'words', whose ids are 0 to 99");
   EXPECT_EQ(error_of_text(replaced("9 0|17", "9 -1|17")),
             "b.txt:8: id -1 is not in table 'user', whose ids are 0 to 9");
-  EXPECT_EQ(error_of_text(replaced("|17", "|17.5")), "b.txt:8: '17.5' is no id of table 'words'");
+  EXPECT_EQ(error_of_text(replaced("|17", "|17.5")),
+            "b.txt:8: '17.5' is not an id of table 'words'");
   EXPECT_EQ(error_of_text(replaced("0 | 1 2 | |", "0 | 1 2 |")),
             "b.txt:7: 3 parts between '|' instead of 4: the label, dense features, and ids of 2 "
             "tables");

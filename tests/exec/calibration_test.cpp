@@ -506,7 +506,7 @@ TEST(Calibration, RefusesRunsThatDoNotBelongTogether) {
   forwards.iterations[0].end = forwards.spans.size();
   EXPECT_NE(testing::error_of([&] {
               costs_from(forwards);
-            }).find("nothing was measured of B, or I and W, of stage 0"),
+            }).find("B, or I and W, of stage 0 was not measured alone"),
             std::string::npos);
   RecordedRun nothing = a;
   nothing.spans.clear();

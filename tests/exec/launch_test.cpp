@@ -118,7 +118,7 @@ TEST(Launch, TheMasterIsAHostAndAPort) {
   EXPECT_EQ(parse_master("[fe80::1]:80", "--master").host, "fe80::1");
   for (const char* wrong : {"", "node1", ":80", "node1:", "node1:0", "node1:65536", "node1:8x"}) {
     EXPECT_EQ(error_of([&] { parse_master(wrong, "--master"); }),
-              "--master: '" + std::string(wrong) + "' is no host and port, as in node1:29500");
+              "--master: '" + std::string(wrong) + "' is not HOST:PORT, such as node1:29500");
   }
 }
 

@@ -94,7 +94,7 @@ class Layers {
     for (const auto& layer : layers_) {
       for (const Parameter& parameter : layer->parameters()) {
         EXPECT_TRUE(all.emplace(parameter.name, wide(read(*device_, parameter.*which))).second)
-            << parameter.name << " is there twice";
+            << parameter.name << " is given twice";
       }
     }
     return all;

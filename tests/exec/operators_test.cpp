@@ -31,7 +31,7 @@ TEST(CpuDevice, SaysWhatItIsAndKnowsItsInstructionSets) {
   EXPECT_EQ(make_cpu_device()->description(),
             make_cpu_device({sets.front(), false})->description());
   EXPECT_EQ(make_cpu_device({"baseline", true})->description(),
-            "cpu (baseline, matrix products by its own kernel)");
+            "cpu (baseline, GEMMs by its own kernel)");
   EXPECT_EQ(testing::input_error_of([] {
               make_cpu_device({"basline", false});
             }).find("unknown instruction set 'basline'; known, nearest first: baseline"),

@@ -665,10 +665,11 @@ TEST(ReadRun, MetadataThatCannotBe) {
       {"microbatches", 0, "microbatches must hold whole numbers from 1"},
       {"microbatches", 1'000'000'000, "microbatches must hold whole numbers from 1"},
       {"schedule", 5, "schedule must be a string"},
-      {"program", {"0F0"}, "program must have a row a rank"},
+      {"program", {"0F0"}, "program must have a row per rank"},
       {"program", {1, 2}, "program must hold strings"},
-      {"layout", {1, 2, 3}, "layout must have a number a virtual stage"},
-      {"clocks", ordered_json::array({ordered_json::object()}), "clocks must have an entry a rank"},
+      {"layout", {1, 2, 3}, "layout must have a number per virtual stage"},
+      {"clocks", ordered_json::array({ordered_json::object()}),
+       "clocks must have an entry per rank"},
       {"clocks", {1, 2}, "clocks must be an object"}};
   for (const auto& [key, value, expected] : cases) {
     const std::string refusal = with(key, value);

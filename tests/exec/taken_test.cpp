@@ -74,7 +74,7 @@ TEST(TakenTime, IsNoCostAndNoCause) {
   }
   ASSERT_EQ(run.iterations[0].makespan_ns, planned + lost);
   EXPECT_GT(taken_fraction(run.spans_of(run.iterations[0])), 0.1);
-  EXPECT_NE(taken_line(run).find("Others had the processors for "), std::string::npos);
+  EXPECT_NE(taken_line(run).find("Other processes took "), std::string::npos);
 
   const Calibration calibration = calibrate({&run, 1});
   for (const StageCosts& stage : calibration.costs.costs.stages) {
@@ -128,10 +128,10 @@ TEST(CalibrationDoubts, NameTheLayerThatIsUnlikeTheOthers) {
   }
   EXPECT_EQ(doubts_about(costs, {}).size(), 1U);
   EXPECT_TRUE(doubts_about(costs, {})[0].starts_with(
-      "F of block 3 takes 1.50 ms, of others like it 1.02 ms; that is more than they vary by"))
+      "F of block 3 takes 1.50 ms, others like it 1.02 ms; that is more than they vary"))
       << doubts_about(costs, {})[0];
   costs.layers[3].forward_ns = 1'060'000;
-  EXPECT_TRUE(doubts_about(costs, {}).empty()) << "within what they vary by";
+  EXPECT_TRUE(doubts_about(costs, {}).empty()) << "within what they vary";
 }
 
 }  // namespace

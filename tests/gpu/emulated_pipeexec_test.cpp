@@ -205,7 +205,7 @@ TEST(EmulatedPipeexec, AttentionOfGpusIsFused) {
   }
   testing::expect_one_sentence(
       train(line + " --attention unfused", model), "pipeexec", line, 2,
-      "--attention unfused: device cuda never keeps scores; leave it out, or give fused");
+      "--attention unfused: device cuda never keeps scores; omit it, or give fused");
 }
 
 TEST(EmulatedPipeexec, RefusesHeadsThatAreTooLarge) {

@@ -203,7 +203,7 @@ std::vector<Growing> growing_events() {
       growing("nesting", events(slice(R"("args":<[><]>)") + "," + instant)),
       growing("members beside the events",
               "{" + many(R"("#":[])") + R"(,"traceEvents":[)" + instant + "]}"),
-      growing("members that are no JSON",
+      growing("members that are not JSON",
               "{" + many(R"("#":[1 2])") + R"(,"traceEvents":[)" + instant + "]}"),
       growing("empty objects in the metadata",
               R"({"metadata":{"x":[<{}|,>]},"traceEvents":[)" + instant + "]}", 10000),

@@ -370,7 +370,7 @@ TEST(InputScene, FilesAreOpenedAsWhatTheyAre) {
   document = open_traces({folder / "q.json"});
   EXPECT_FALSE(document.trace(0).input);
   ASSERT_TRUE(document.trace(0).events);
-  EXPECT_NE(document.trace(0).banner.find("stands on stream lookup, in the program on memcpy"),
+  EXPECT_NE(document.trace(0).banner.find("is on stream lookup, in the program on memcpy"),
             std::string::npos)
       << document.trace(0).banner;
 }

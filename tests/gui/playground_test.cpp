@@ -232,7 +232,7 @@ TEST(Playground, ObjectsInOneSentence) {
             0U);
   EXPECT_EQ(objection(settings_of("1f1b", 0, 8)), "0 stages: use at least 1");
   EXPECT_EQ(objection(settings_of("1f1b", 4, -1)), "-1 microbatches: use at least 1");
-  EXPECT_NE(objection(settings_of("1f1b", 4, 8, 2)).find("1f1b has one chunk a rank"),
+  EXPECT_NE(objection(settings_of("1f1b", 4, 8, 2)).find("1f1b has one chunk per rank"),
             std::string::npos);
   EXPECT_NE(objection(settings_of("2f2b", 4, 8)).find("unknown schedule"), std::string::npos);
   EXPECT_NE(objection(settings_of("interleaved-pytorch", 4, 9, 2)).find("rounds of equal size"),

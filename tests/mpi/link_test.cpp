@@ -333,8 +333,9 @@ TEST_F(LinkedPipeexec, NeedsGpusOfItsKind) {
   const Outcome other =
       mpirun(1, command({"--transport", "rccl", "--schedule", "1f1b", "--microbatches", "2"}));
   EXPECT_EQ(other.status, 2);
-  EXPECT_NE(other.err.find("--transport rccl: libpipesim_hip.so is neither beside the program nor"),
-            std::string::npos)
+  EXPECT_NE(
+      other.err.find("--transport rccl: libpipesim_hip.so is neither next to the program nor"),
+      std::string::npos)
       << other.err;
 }
 
@@ -345,7 +346,7 @@ TEST_F(LinkedPipeexec, OneTransportIsTheSameOnAllRanks) {
   all.insert(all.end(), other.begin(), other.end());
   const Outcome outcome = mpirun(1, all);
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(outcome.err.find("rank 1: --transport is not the one of rank 0"), std::string::npos)
+  EXPECT_NE(outcome.err.find("rank 1: --transport differs from rank 0's"), std::string::npos)
       << outcome.err;
 }
 
@@ -358,7 +359,7 @@ TEST_F(LinkedPipeexec, OneKindOfDeviceIsTheSameOnAllRanks) {
   all.insert(all.end(), other.begin(), other.end());
   const Outcome outcome = mpirun(1, all);
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(outcome.err.find("rank 1: the device is not the one of rank 0"), std::string::npos)
+  EXPECT_NE(outcome.err.find("rank 1: the device differs from rank 0's"), std::string::npos)
       << outcome.err;
 }
 

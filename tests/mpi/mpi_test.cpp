@@ -240,7 +240,7 @@ TEST(MpiPipeexec, OtherRanksMustRunTheSame) {
                                        "--schedule", "1f1b", "--microbatches", "8"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_EQ(lines_of("pipeexec", outcome.err),
-            "pipeexec: rank 1: the command line is not the one of rank 0; start all ranks by the "
+            "pipeexec: rank 1: the command line differs from rank 0's; start all ranks with the "
             "same command\n");
 }
 

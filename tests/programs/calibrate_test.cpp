@@ -131,8 +131,8 @@ TEST_F(CalibrateCommand, OfReplicasPredictsOthers) {
   ASSERT_EQ(
       testing::pipesim({"calibrate", folder / "plain.json", "-o", folder / "plain.costs"}).status,
       0);
-  refuse_with(with("plain.costs", "--data-parallel 2"), "what an exchange with replicas takes");
-  refuse_with(with("costs.json", "--zero 4"), "there are stages 0 (nothing split)");
+  refuse_with(with("plain.costs", "--data-parallel 2"), "the time of an exchange with replicas");
+  refuse_with(with("costs.json", "--zero 4"), "the stages are 0 (nothing sharded)");
   refuse_with(with("costs.json", "--data-parallel 2 --tensor-parallel 2"), "both give costs");
 }
 

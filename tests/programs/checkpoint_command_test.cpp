@@ -208,7 +208,7 @@ TEST_F(CheckpointTools, WrongInputIsNamed) {
   output_of("checkpoint export ck out.safetensors");
   expect_refused("checkpoint import none.safetensors --model gpt-mini --checkpoint in", 2,
                  "none.safetensors: can't be read: No such file");
-  expect_refused("checkpoint import ck --model gpt-mini --checkpoint in", 2, "no regular file");
+  expect_refused("checkpoint import ck --model gpt-mini --checkpoint in", 2, "not a regular file");
   expect_refused("checkpoint import out.safetensors --model gpt-mini --checkpoint ck", 2,
                  "--checkpoint ck: has a checkpoint; give another folder");
   expect_refused("checkpoint import out.safetensors --model llama-mini --checkpoint in", 2,
@@ -218,7 +218,7 @@ TEST_F(CheckpointTools, WrongInputIsNamed) {
   expect_refused("checkpoint import out.safetensors --model x --checkpoint in", 2, "unknown model");
   write_file(folder_ / "text", "no tensors at all");
   expect_refused("checkpoint import text --model gpt-mini --checkpoint in", 2,
-                 "text: is no file of safetensors");
+                 "text: is not a file of safetensors");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "in"));
   expect_refused("checkpoint import out.safetensors --model gpt-mini --checkpoint no/such", 2,
                  "no/such: can't be made: No such file");

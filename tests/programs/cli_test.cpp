@@ -116,7 +116,7 @@ TEST(Predict, ATableOfBuffersAlone) {
       "--schedule gpipe --stages 2 --microbatches 8 --p2p-bytes 10MB --p2p-bandwidth 1GB/s "
       "--memory-cap 6MB");
   EXPECT_NE(outcome.out.find("buffers"), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.out.find("filled by"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("peak at"), std::string::npos) << outcome.out;
 }
 
 TEST(Predict, MemoryByCategory) {
@@ -145,7 +145,7 @@ TEST(Predict, MemoryByCategory) {
     EXPECT_NE(person.out.find(std::string(columns) == "120" ? "gradients" : "states"),
               std::string::npos)
         << person.out;
-    EXPECT_NE(person.out.find("filled by"), std::string::npos);
+    EXPECT_NE(person.out.find("peak at"), std::string::npos);
   }
 }
 
@@ -412,7 +412,7 @@ TEST(Predict, RefusesWrongInput) {
   expect_refused(good + " --costs missing.json", 2, "cannot read 'missing.json'");
   expect_refused(good + " --costs missing.json --forward 1ms", 2, "both give costs");
   expect_refused(good + " --layout 1,1,1,1", 2, "--layout: needs costs by layer");
-  expect_refused(good + " --virtual-stages 2", 2, "1f1b has one chunk a rank");
+  expect_refused(good + " --virtual-stages 2", 2, "1f1b has one chunk per rank");
   expect_refused(good + " --group 2", 2, "only interleaved has groups");
   expect_refused(good + " --p2p fofi", 2, "unknown p2p mode 'fofi'; known, nearest first: fifo");
   expect_refused(good + " --eager-limit 3", 2, "--eager-limit: '3' has no unit");
@@ -459,8 +459,8 @@ TEST(Predict, PlacesVShapesOnAV) {
       json_of("--schedule zb-v --stages 2 --microbatches 4 --placement 1,0,0,1")["makespan_ns"],
       json_of("--schedule zb-v --stages 2 --microbatches 4 --placement v")["makespan_ns"]);
   const std::string v = "--schedule zb-v --stages 4 --microbatches 8";
-  expect_refused(v + " --placement loop", 2, "leave --placement out");
-  expect_refused(v + " --virtual-stages 3", 2, "zb-v has two chunks a rank");
+  expect_refused(v + " --placement loop", 2, "omit --placement");
+  expect_refused(v + " --virtual-stages 3", 2, "zb-v has two chunks per rank");
   expect_refused("--schedule dualpipe-v --stages 4 --microbatches 7", 2, "use 8, or zb-v");
   EXPECT_EQ(call("--schedule dualpipe-v --stages 4 --microbatches 8").status, 0);
 }
@@ -511,7 +511,7 @@ TEST(Predict, LeavesNothingBehindWhenItFails) {
 
 // The same command line in a shell, which can redirect and limit.
 TEST(Predict, FlagsBeforeASubcommandAreNotLost) {
-  expect_refused("--forward 1ms schedules", 2, "--forward stands before schedules");
+  expect_refused("--forward 1ms schedules", 2, "--forward comes before schedules");
   expect_refused("schedules --forward 1ms", 2, "--forward belongs to --compare");
   expect_refused("schedules --compare --stages 200000000 --microbatches 1000000", 2,
                  "GiB are available");
@@ -546,25 +546,25 @@ TEST(Predict, SaysWhatLimitsIt) {
   };
   const std::string small = "--schedule 1f1b --stages 4 --microbatches 8";
   EXPECT_EQ(first(small),
-            "9000.00  27.3 %  filling and draining the pipeline, less of it with more");
+            "9000.00  27.3 %  filling and draining the pipeline; more microbatches help");
   const std::string uneven = small + " --forward 1ms,1ms,2ms,1ms --backward 2ms,2ms,4ms,2ms";
   EXPECT_NE(
-      limits(uneven).find("13.750  25.0 %  uneven stages: stage 2 takes 6.00 ms a microbatch, all"),
+      limits(uneven).find("13.750  25.0 %  uneven stages: stage 2 takes 6.00 ms per microbatch,"),
       std::string::npos);
   // Two chunks a rank deal out the long stage to two ranks.
   EXPECT_EQ(first(uneven),
-            "17.500  31.8 %  the schedule: interleaved-zb (2 chunks a rank) is faster at");
+            "17.500  31.8 %  the schedule: interleaved-zb (2 chunks per rank) is faster");
   const std::string late = limits(small +
                                   " --activation-bytes 1GB --memory-cap 4GB "
                                   "--p2p-latency 1ms");
-  EXPECT_NE(late.find("16.000  32.7 %  transfers that ranks wait for, or that slow them down\n"),
+  EXPECT_NE(late.find("16.000  32.7 %  transfers that ranks wait for or that slow them down\n"),
             std::string::npos)
       << late;
-  EXPECT_NE(late.find("memory: zb-h2 is faster with 1.8 times as much, 6.5 GiB,\n"),
+  EXPECT_NE(late.find("memory: zb-h2 is faster with 1.8 times the memory, 6.5 GiB,\n"),
             std::string::npos)
       << late;
   EXPECT_EQ(limits("--schedule 1f1b --stages 1 --microbatches 8"),
-            "Limited by its work: nothing else would gain half a per cent.\n");
+            "Limited by its own work: removing anything else gains less than 0.5 %.\n");
   // Numbers as large as they may be.
   const std::string largest = limits(
       "--schedule naive --stages 1000 --microbatches 2 --forward 1000000s --backward 1000000s");

@@ -255,7 +255,7 @@ TEST_F(CompareCommand, CallsSidesByTheirSources) {
   const Outcome right = pipesim({"compare", predicted, measured[0], measured[1]});
   EXPECT_EQ(right.status, 0) << right.err;
   EXPECT_TRUE(right.out.starts_with("Profiled ")) << right.out;
-  EXPECT_NE(right.out.find("profiled less predicted"), std::string::npos);
+  EXPECT_NE(right.out.find("profiled minus predicted"), std::string::npos);
   const Json json =
       Json::parse(pipesim({"compare", predicted, measured[0], measured[1], "--json"}).out);
   EXPECT_EQ(json["sources"]["predicted"], "predicted");

@@ -278,7 +278,7 @@ TEST(Explanation, NamesWhatIsNotVerified) {
   const Json of_nodes = json_of(small + " --devices 32 --explain")["explanation"]["unverified"];
   EXPECT_GT(of_network(of_nodes), 0);
   const std::string text = unwrapped(output_of(small + " --devices 32 --explain"));
-  EXPECT_NE(text.find("Assumed, not verified: of a100-sxm-80gb "), std::string::npos) << text;
+  EXPECT_NE(text.find("Assumed, not verified: a100-sxm-80gb "), std::string::npos) << text;
   for (const Json& key : of_nodes["cluster"]) {
     EXPECT_NE(text.find(key.get<std::string>()), std::string::npos) << key;
   }
@@ -463,7 +463,7 @@ TEST(ModelReport, TablesShowTheSums) {
   bool in_ranks = false;
   int found = 0;
   for (std::string line; std::getline(in, line);) {
-    if (line == "an iteration of each rank") in_ranks = true;
+    if (line == "one iteration on each rank") in_ranks = true;
     if (!in_ranks || !(line.starts_with("busy ") || line.starts_with("iteration "))) continue;
     std::istringstream cells(line);
     std::string label;

@@ -112,15 +112,15 @@ TEST(FitCommand, RefusesWhatCannotBe) {
   };
   const std::string good = "gpt2-xl,1,8,1,1,1.5\n";
   refuse("", "runs.csv: is empty");
-  refuse(header + good + good, "runs.csv: has 2 runs, which tell too little; measure 3 or more");
+  refuse(header + good + good, "runs.csv: has 2 runs, which is too little; measure 3 or more");
   refuse("model,stages,secs\n", "runs.csv:1:3: unknown column 'secs'; known, nearest first: sec");
   refuse("model,stages,microbatches\n",
          "runs.csv:1: there is no column seconds, and none of traces; add one");
   refuse("stages,seconds\n", "runs.csv:1: there is no column model; add it");
-  refuse("model,seconds,model\n", "runs.csv:1:3: column model is there twice");
+  refuse("model,seconds,model\n", "runs.csv:1:3: column model is given twice");
   refuse(header + good + "gpt2-xl,1,8,1,1.5\n", "runs.csv:3: 5 cells for 6 columns");
   refuse(header + good + good + "gpt2-xl,1,8,1,1,\n", "runs.csv:4: seconds: is empty");
-  refuse(header + good + good + "gpt2-xl,1,8,1,1,0\n", "runs.csv:4: seconds: '0' is no number");
+  refuse(header + good + good + "gpt2-xl,1,8,1,1,0\n", "runs.csv:4: seconds: '0' is not a number");
   refuse(header + good + good + "gpt2-xl,1,8,16,1,1\n", "runs.csv:4: ");
   refuse(header + good + good + "gpt2-xxl,1,8,1,1,1\n", "runs.csv:4: ");
   refuse(header + good + good + "\"gpt2-xl,1,8,1,1,1\n", "runs.csv:4:1: a quote is not closed");
@@ -260,17 +260,19 @@ TEST(FitCommand, RefusesTracesThatAreNotOfTheRow) {
     write_file(folder / "runs.csv", machine.header() + good + row);
     expect_refused("fit " + (folder / "runs.csv") + " --cluster dgx-a100", status, part);
   };
-  refuse("gpt3-1.3b,4,8,1,4,,," + trace,
-         "is of 2 pipeline ranks, and the row of 4 pipeline ranks; give the trace of this run, or "
-         "correct the row");
+  refuse(
+      "gpt3-1.3b,4,8,1,4,,," + trace,
+      "is of 2 pipeline ranks, but the row is of 4 pipeline ranks; give the trace of this run, or "
+      "correct the row");
   refuse("gpt3-1.3b,2,16,1,4,,," + trace, "runs.csv:3: trace: ");
-  refuse("gpt3-1.3b,2,16,1,4,,," + trace, "is of 8 microbatches, and the row of 16 microbatches");
+  refuse("gpt3-1.3b,2,16,1,4,,," + trace,
+         "is of 8 microbatches, but the row is of 16 microbatches");
   refuse("gpt3-1.3b,2,8,1,4,,,none.json\n", "runs.csv:3: trace: cannot read");
   refuse("gpt3-1.3b,2,8,1,4,,,none.json\n", "; give what pipeexec or a profiler recorded of this");
-  refuse("gpt3-1.3b,2,8,1,4,,,own.json\n", "own.json: no Chrome trace");
-  refuse("gpt3-1.3b,2,8,1,4,,,\n", "runs.csv:3: seconds: is empty; give what an iteration took, a");
-  refuse("gpt3-1.3b,2,8,1,4,1.5,-3,\n", "runs.csv:3: peak_bytes: '-3' is no number above 0");
-  refuse("", "runs.csv: has 1 run, which tell too little");
+  refuse("gpt3-1.3b,2,8,1,4,,,own.json\n", "own.json: not a Chrome trace");
+  refuse("gpt3-1.3b,2,8,1,4,,,\n", "runs.csv:3: seconds: is empty; give an iteration's time, a");
+  refuse("gpt3-1.3b,2,8,1,4,1.5,-3,\n", "runs.csv:3: peak_bytes: '-3' is not a number above 0");
+  refuse("", "runs.csv: has 1 run, which is too little");
   const std::string header =
       "model,schedule,stages,microbatches,micro_batch_size,sequence_length,precision,trace\n";
   const auto refuse_profile = [&](const std::string& row, const std::string& part) {
@@ -283,8 +285,9 @@ TEST(FitCommand, RefusesTracesThatAreNotOfTheRow) {
     write_file(profile + name, read_file(source_file("traces/recorded") + name));
   }
   refuse_profile("gpt-mini,gpipe,2,4,1,64,fp32,profile\n",
-                 "profile is of another order of actions, and the row of gpipe");
-  refuse_profile("gpt-mini,1f1b,2,8,1,64,fp32,profile\n", "is of 4 microbatches, and the row of 8");
+                 "profile is of another order of actions, but the row is of gpipe");
+  refuse_profile("gpt-mini,1f1b,2,8,1,64,fp32,profile\n",
+                 "is of 4 microbatches, but the row is of 8");
 }
 
 // What pipeexec recorded tells of which model, and in which shape.
@@ -313,12 +316,12 @@ TEST(FitCommand, TakesTracesOfPipeexec) {
   EXPECT_EQ(timed["runs"][0]["kinds_ns"]["measured"], fitted["runs"][0]["kinds_ns"]["measured"]);
   for (const auto& [row, part] :
        {std::pair("llama-mini,2,4,2,8,fp32,,run.json\n",
-                  "is of model gpt-mini, and the row of llama"),
-        {"gpt-mini,2,4,4,8,fp32,,run.json\n", "is of a micro-batch size of 2, and the row of 4"},
-        {"gpt-mini,2,4,2,16,fp32,,run.json\n", "is of sequences of 8 tokens, and the row of 16"},
-        {"gpt-mini,2,4,2,8,bf16,,run.json\n", "is of fp32, and the row of bf16"},
+                  "is of model gpt-mini, but the row is of llama"),
+        {"gpt-mini,2,4,4,8,fp32,,run.json\n", "is of a micro-batch size of 2, but the row is of 4"},
+        {"gpt-mini,2,4,2,16,fp32,,run.json\n", "is of sequences of 8 tokens, but the row is of 16"},
+        {"gpt-mini,2,4,2,8,bf16,,run.json\n", "is of fp32, but the row is of bf16"},
         {"gpt2-small,2,4,2,8,fp32,,run.json\n",
-         "is of layers dealt out as 5,5, and the row of 7,7"}}) {
+         "is of layers dealt out as 5,5, but the row is of 7,7"}}) {
     expect_refused(run(row), 2, part);
   }
 }

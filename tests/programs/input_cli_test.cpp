@@ -148,14 +148,14 @@ TEST_F(InputCommand, WrongInputIsASentence) {
   expect_input_refused({"--batches", "4"},
                        "--batches is of an input pipeline; give --input-pipeline");
   expect_input_refused(mini + Words{"--stages", "4"},
-                       "--stages: an input pipeline has no use for it");
+                       "--stages: it does not apply to an input pipeline");
   expect_input_refused(mini + Words{"--ranks", "0"}, "--ranks");
   expect_input_refused(mini + Words{"--input-stages", "copy,dist"},
-                       "only --input-pipeline staged has stages of one's own");
+                       "only --input-pipeline staged takes stages");
   expect_input_refused(mini + Words{"--table-optimizer", "adam"},
                        "unknown optimizer of tables 'adam'");
   expect_input_refused(mini + Words{"--costs", "costs.json"},
-                       "--model and --costs both say what actions take");
+                       "--model and --costs both give the times of actions");
   expect_input_refused({"--input-pipeline", folder_ / "none.program", "--model", "dlrm-mini",
                         "--cluster", "dgx-a100"},
                        "none.program");
@@ -208,7 +208,7 @@ TEST_F(InputCommand, AbsurdNumbersAreRefusedAtOnce) {
   expect_input_refused(model + Words{"--batch-size", "1000000000"}, "use smaller batches");
   expect_input_refused(mini + Words{"--accumulate", "13"},
                        "--accumulate 13: there are 12 batches; give at most as many");
-  expect_input_refused(mini + Words{"--id-seed", "-1"}, "--id-seed: '-1' is no whole number");
+  expect_input_refused(mini + Words{"--id-seed", "-1"}, "--id-seed: '-1' is not a whole number");
   expect_input_refused(mini + Words{"--memory-cap", "nan"}, "--memory-cap: 'nan' is not a number");
 }
 
@@ -228,7 +228,8 @@ TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
   refused(R"("work":{},"holdings":{"batch_bytes":1125899906842624})", {"--batches", "10000"},
           "rank 0 holds 1.13e+15 bytes of each batch, too many for 10,000 batches");
   refused(R"("work":{"TOP":{"duration_ns":NaN}})", {}, "not JSON: Invalid value");
-  refused(R"("work":{})", {"--memory-cap", "1GiB"}, "has no holdings, which say what ranks hold");
+  refused(R"("work":{})", {"--memory-cap", "1GiB"},
+          "has no holdings, which give each rank's memory");
   refused(R"("work":{})", {"--ranks", "3"},
           "costs are of 2 ranks, but the input pipeline has 3; give the same");
   refused(R"("links":[{"name":"a","bandwidth_bytes_per_s":1},)"
@@ -248,7 +249,7 @@ TEST_F(InputCommand, FilesThatAreNoneAreRefused) {
   expect_input_refused({"--input-pipeline", "base", "--model", empty, "--cluster", "dgx-a100"},
                        "The document is empty");
   expect_input_refused({"--input-pipeline", "base", "--costs", "c.json", "--cluster", "dgx-a100"},
-                       "--cluster: with --costs it means nothing");
+                       "--cluster: it has no effect with --costs");
   expect_input_refused({"--input-pipeline", "base", "--costs", empty}, "The document is empty");
   expect_input_refused({"--input-pipeline", "base", "--costs", folder}, "Is a directory");
   expect_input_refused(mini + Words{"--sharding", empty}, "The document is empty");
@@ -272,7 +273,7 @@ TEST_F(InputCommand, TracesOfOtherKindsAreToldApart) {
                      "--quiet"})
                 .status,
             0);
-  const std::string kinds = "is none; compare two runs of one kind";
+  const std::string kinds = "is not; compare two runs of one kind";
   expect_input_refused({"compare", own, other}, kinds);
   expect_input_refused({"compare", other, own}, kinds);
   const std::string alone = "own.json: a run of an input pipeline is one trace, of all its ranks";
@@ -284,7 +285,7 @@ TEST_F(InputCommand, TracesOfOtherKindsAreToldApart) {
   expect_input_refused({"whatif", other, "--input-pipeline", "base"},
                        "--input-pipeline: the run is of a schedule, not of an input pipeline");
   expect_input_refused({"whatif", own, "--schedule", "gpipe"},
-                       "--schedule: a run of an input pipeline has no use for it");
+                       "--schedule: it does not apply to a run of an input pipeline");
   expect_input_refused({"whatif", own, "--scale", "rank4=2"},
                        "--scale: there is no rank 4 among 4 ranks; give one from 0 to 3");
   for (const char* scale : {"IDS=nan", "IDS=-1", "IDS=1e9", "IDS", "=", ","}) {

@@ -107,9 +107,9 @@ TEST(InputPipeexec, ReportsToAPerson) {
       << outcome.out;
   for (const char* part :
        {" exposed", "\nIDS ", "\nTOP_BACKWARD ", "\nother ranks ",
-        "\nmodel   dlrm-mini: 8 tables, batches of 16 samples a rank",
-        "shown is the last of 2 epochs", " of 1 other batch after epoch 2",
-        "\nverify  losses, tables and dense part equal those of one rank, bit by bit\n"}) {
+        "\nmodel   dlrm-mini: 8 tables, batches of 16 samples per rank",
+        "the last of 2 epochs is shown", " of 1 other batch after epoch 2",
+        "\nverify  losses, tables and dense part equal one rank's bit for bit\n"}) {
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
   }
   const Outcome quiet = pipeexec(sparse_dist + " --quiet");
@@ -241,7 +241,7 @@ TEST_F(EmulatedPipeexec, WritesOverNoneOfItsInputs) {
   expect_sentence("--input-pipeline " + program + " --ranks 3",
                   program + ": it is a program of 2 ranks, not of 3");
   expect_sentence("--input-pipeline " + program + " --accumulate 2",
-                  "--accumulate: the program's file says so itself");
+                  "--accumulate: the program's file sets it");
 }
 
 TEST_F(EmulatedPipeexec, RefusesCostsThatTakeForEver) {
@@ -254,15 +254,16 @@ TEST_F(EmulatedPipeexec, RefusesCostsThatTakeForEver) {
 
 TEST(InputPipeexec, RefusesFlagsThatMeanNothing) {
   expect_sentence(sparse_dist + " --microbatches 8",
-                  "--microbatches: an input pipeline has no use for it; omit it or "
+                  "--microbatches: it does not apply to an input pipeline; omit it or "
                   "--input-pipeline");
-  expect_sentence(sparse_dist + " --schedule 1f1b",
-                  "--schedule: an input pipeline has no use for it; omit it or --input-pipeline");
+  expect_sentence(
+      sparse_dist + " --schedule 1f1b",
+      "--schedule: it does not apply to an input pipeline; omit it or --input-pipeline");
   expect_sentence("--schedule 1f1b --stages 2 --microbatches 2 --batch-size 8",
                   "--batch-size: goes with --input-pipeline, which is missing");
   expect_sentence(sparse_dist + " --costs c.json", "--costs: only --device emulated has costs");
   expect_sentence(sparse_dist + " --input-stages copy,dist",
-                  "--input-stages: only --input-pipeline staged has stages of one's own");
+                  "--input-stages: only --input-pipeline staged takes stages");
   expect_sentence(sparse_dist + " --rank 0",
                   "--rank: only --transport tcp is told its ranks; that of this run is local");
   expect_sentence(sparse_dist + " --device cuda",

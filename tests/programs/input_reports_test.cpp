@@ -84,13 +84,13 @@ TEST(InputReport, RefusesWhatMeansNothing) {
   expect_one_sentence(pipesim({"report", run, run}), "pipesim", "report run run", 2,
                       "a run of an input pipeline is one trace, of all its ranks; give it alone");
   expect_one_sentence(pipesim({"report", run, "--flame", folder / "f.folded"}), "pipesim",
-                      "report run --flame", 2, "--flame: a run of an input pipeline has no use");
+                      "report run --flame", 2, "--flame: it does not apply to a run of an input");
   write_file(folder / "cut.json", read_file(run).substr(0, 20'000));
   expect_one_sentence(pipesim({"report", folder / "cut.json"}), "pipesim", "report cut", 2,
                       "it breaks off in the middle");
   const std::string other = testing::source_file("traces/recorded/1f1b.rank0.json.gz");
   expect_one_sentence(pipesim({"report", other, "--json"}), "pipesim", "report --json", 2,
-                      "--json: only for runs of input pipelines");
+                      "--json: only a run of an input pipeline is reported as JSON");
 }
 
 TEST(InputComparison, PutsBothSideBySide) {
@@ -166,7 +166,7 @@ TEST(InputComparison, RefusesOtherPrograms) {
       "pipesim", "compare 1f1b m", 2, "m.json is a run of an input pipeline, ");
   expect_one_sentence(
       pipesim({"compare", folder / "p.json", folder / "m.json", "--html", folder / "x.html"}),
-      "pipesim", "compare p m --html", 2, "--html: runs of an input pipeline have no use for it");
+      "pipesim", "compare p m --html", 2, "--html: it does not apply to runs of an input pipeline");
 }
 
 }  // namespace

@@ -316,10 +316,10 @@ TEST(WithoutEffect, IsAcceptedAndTold) {
       {"", "--bucket-bytes 1MB", replica},
       {"", "--gather once", replica},
       {"", "--shard-over 1", replica},
-      {"--data-parallel 2 ", "--gather once", "every replica keeps all weights, without --zero 3"},
-      {"--data-parallel 2 ", "--shard-over 2", "replicas split nothing, with --zero 0"},
+      {"--data-parallel 2 ", "--gather once", "without --zero 3 every replica keeps all weights"},
+      {"--data-parallel 2 ", "--shard-over 2", "replicas shard nothing with --zero 0"},
       {"--data-parallel 2 ", "--overlap-gather on",
-       "only --zero 1 and 2 gather weights behind a step"},
+       "only --zero 1 and 2 gather weights after a step"},
       {"", "--sequence-parallel", rank},
       {"", "--tensor-overlap off", rank},
       {"", "--tensor-overlap 0.5", rank}};
@@ -364,7 +364,7 @@ TEST(Refused, InOneSentence) {
       {both + " --tensor-parallel 5",
        "--tensor-parallel 5: does not divide 12 heads of gpt2-small; nearest valid: 4"},
       {both + " --stages 16",
-       "gpt2-small has 12 blocks, fewer than the 16 virtual stages: a stage needs at least one; "
+       "gpt2-small has 12 blocks, fewer than the 16 virtual stages: each needs at least one; "
        "nearest valid: 12 virtual stages"},
       {both + " --devices 10",
        "--devices 10: 4 pipeline ranks x 1 tensor-parallel are 4, which must divide it; nearest "
@@ -391,7 +391,7 @@ TEST(Refused, InOneSentence) {
        "4 pipeline ranks x 1 tensor-parallel x 999999999 data-parallel are more than 1000000000 "
        "devices; use fewer"},
       {both + " --zero 4",
-       "--zero 4: there are stages 0 (nothing split), 1 (optimizer), 2 (and gradients) and 3 (and "
+       "--zero 4: the stages are 0 (nothing sharded), 1 (optimizer), 2 (and gradients) and 3 (and "
        "weights)"},
       {both + " --shard-over 2", "--shard-over 2: does not divide 1 replica; nearest valid: 1"},
       {both + " --layout 1,10,10,0,1",
@@ -408,10 +408,10 @@ TEST(Refused, InOneSentence) {
        "--recompute: unknown recomputation 'ful'; known, nearest first: full, none, norms, "
        "products, selective, attention, activation"},
       {both + " --recompute norms,attention,norms",
-       "--recompute norms,attention,norms: norms is there twice; give attention, norms, "
+       "--recompute norms,attention,norms: norms is given twice; give attention, norms, "
        "activation and products at most once each"},
       {both + " --recompute full,norms",
-       "--recompute full,norms: full goes with nothing else; give it alone, or some of attention, "
+       "--recompute full,norms: full excludes all others; give it alone, or some of attention, "
        "norms, activation and products"},
       {" --model mlp-mini --cluster dgx-a100 --recompute norms",
        "--recompute norms: mlp-mini has no norms to compute again; nearest valid: none and full"},
@@ -420,17 +420,17 @@ TEST(Refused, InOneSentence) {
       {both + " --gradient-bytes 3", "--gradient-bytes: unknown value '3'; known: 2, 4"},
       {both + " --tensor-parallel 2 --tensor-overlap yes",
        "--tensor-overlap: 'yes' is neither on, off nor a part between 0 and 1, of exchanges that "
-       "their own products hide; give one like 0.8"},
+       "their own GEMMs hide; give one such as 0.8"},
       {both + " --bucket-bytes 0B",
        "--bucket-bytes: a bucket of 0 bytes holds nothing; give its size, or off to reduce all at "
        "once"},
       {both + " --memory-cap 0B",
-       "--memory-cap: a rank of 0 bytes holds nothing; give what it may hold, such as 80GiB"},
+       "--memory-cap: a rank of 0 bytes holds nothing; give a limit such as 80GiB"},
       {both + " --stages 1 --data-parallel 1000000000 --zero 1 --shard-over 600000000",
        "--shard-over 600000000: does not divide 1,000,000,000 replicas; nearest valid: 500000000 "
        "and 1000000000"},
       {both + " --software-factor nan",
-       "--software-factor: 'nan' is no factor between 0.01 and 100; give a number like 0.9"},
+       "--software-factor: 'nan' is not a factor between 0.01 and 100; give a number such as 0.9"},
       {both + " --micro-batch-size 9999999",
        "--micro-batch-size 9999999 x --sequence-length 1024: too many tokens for one microbatch; "
        "use fewer or shorter sequences"},
@@ -445,20 +445,20 @@ TEST(Refused, InOneSentence) {
        "--layout: 13 layers on 4 virtual stages, but gpt2-small has 14 layers (embedding and head "
        "included) and the schedule 4 virtual stages"},
       {both + " --layout t*4|t*3|t*3|t*3L", letters(0, 0,
-                                                    "t, but stands where gpt2-small has its "
+                                                    "t, but is where gpt2-small has its "
                                                     "embedding, E")},
       {both + " --layout Et*3|t*3|t*3|t*4", letters(13, 3,
-                                                    "t, but stands where gpt2-small has its "
+                                                    "t, but is where gpt2-small has its "
                                                     "head, L")},
       {both + " --layout Et*3|Et*2|t*3|t*3L", letters(4, 1,
-                                                      "E, but stands where gpt2-small has a "
+                                                      "E, but is where gpt2-small has a "
                                                       "block, t")},
       {both + " --layout Et*3L|t*2|t*3|t*4", letters(4, 0,
-                                                     "L, but stands where gpt2-small has a "
+                                                     "L, but is where gpt2-small has a "
                                                      "block, t")},
       {both + " --layout Et*3|t*3|t*3|ttmL",
        letters(12, 3, "m, multi-token prediction, which gpt2-small does not have")},
-      {" --explain", "--explain: only a model says what time and memory are for; give --model"},
+      {" --explain", "--explain: only a model breaks down time and memory; give --model"},
   };
   for (const auto& [flags, message] : cases) {
     const std::string stages = flags.find("--stages") == std::string::npos ? " --stages 4" : "";
@@ -488,7 +488,7 @@ TEST(Refused, UnknownNamesNearestFirst) {
   expect_refused("devices a100-sxm-80", 2,
                  "unknown device 'a100-sxm-80'; known, nearest first: a100-sxm-80gb");
   expect_refused("schedules --model gpt2-small", 2, "--model belongs to --compare; add it");
-  expect_refused("--model gpt2-small models", 2, "--model stands before models");
+  expect_refused("--model gpt2-small models", 2, "--model comes before models");
 }
 
 TEST(Refused, BrokenFilesWithTheirPlace) {

@@ -96,7 +96,7 @@ TEST(Output, NeverReplacesAnotherOrAnInput) {
   expect_refused("--schedule " + file + " --trace " + file, 2,
                  "--schedule and --trace name the same file");
   std::filesystem::create_symlink(folder / "nowhere/y", folder / "link");
-  expect_refused(good + " --trace " + (folder / "link"), 2, "leads nowhere");
+  expect_refused(good + " --trace " + (folder / "link"), 2, "is a dangling link");
 }
 
 // Refused with the estimate, before memory runs out.

@@ -260,19 +260,19 @@ TEST(PartitionCli, KeepsWithinMemory) {
   // The even split of ResNet-50 does not fit; the report says by how much.
   const std::string report = output_of("partition" + four + resnet + " --memory-cap 15GB");
   EXPECT_NE(report.find(" GiB !\n"), std::string::npos) << report;
-  EXPECT_NE(unwrapped(report).find("Of 14.0 GiB a rank it needs "), std::string::npos) << report;
-  EXPECT_NE(unwrapped(report).find("split evenly it would need "), std::string::npos) << report;
+  EXPECT_NE(unwrapped(report).find("Of 14.0 GiB per rank it needs "), std::string::npos) << report;
+  EXPECT_NE(unwrapped(report).find("the even split would need "), std::string::npos) << report;
 }
 
 TEST(PartitionCli, SaysWhatMemoryLacks) {
   expect_one_sentence(call("partition" + two + alexnet + " --memory-cap 1MiB"), "pipesim", "", 2,
-                      "no layout fits into 1.0 MiB a rank: with ");
+                      "no layout fits into 1.0 MiB per rank: with ");
   const Outcome model = call("partition" + four + llama + " --memory-cap 30GiB");
-  expect_one_sentence(model, "pipesim", "", 2, "no layout fits into 30.0 GiB a rank: with ");
+  expect_one_sentence(model, "pipesim", "", 2, "no layout fits into 30.0 GiB per rank: with ");
   EXPECT_NE(model.err.find("; its largest layer is "), std::string::npos) << model.err;
   EXPECT_TRUE(model.err.ends_with("Give more memory, more stages or smaller microbatches\n"));
   // What it says that is lacking is what that layout lacks.
-  const std::string with = "a rank: with ";
+  const std::string with = "per rank: with ";
   const std::size_t at = model.err.find(with) + with.size();
   const std::string layout = model.err.substr(at, model.err.find(' ', at) - at);
   const Json prediction = json_of(four + llama + " --layout " + layout);
@@ -348,7 +348,7 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
       {two + alexnet + " --budget 5",
        "--budget: '5' has no unit; write one of ns, us, ms, s, such as 1.5ms"},
       {two + alexnet + " --memory-cap 0",
-       "--memory-cap: a rank of 0 bytes holds nothing; give what it may hold, such as 80GiB"},
+       "--memory-cap: a rank of 0 bytes holds nothing; give a limit such as 80GiB"},
       {two + " --graph " + graph + " -o " + graph,
        "--graph and -o name the same file; write to another"},
       {" --schedule " + schedule + uneven + " -o " + schedule,
@@ -356,7 +356,7 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
       {two + alexnet + " -o " + graph + " --write-costs " + graph,
        "-o and --write-costs name the same file; write to another"},
       {two + llama + " --write-costs costs.json",
-       "--write-costs writes the layers of a file; a model's are in no file"},
+       "--write-costs writes the layers of a file; a model has no such file"},
       {" --stages 2 --microbatches 4" + alexnet,
        "--schedule is missing: give a name (see `pipesim schedules`) or a file"},
       {" --schedule 1f1b --microbatches 4" + alexnet,
@@ -369,7 +369,7 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
        "not have; its layers are E, 32 t and L in this order"},
       {two + " --measured " + source_file("traces/recorded/1f1b.rank0.json.gz"),
        "--measured: " + source_file("traces/recorded/1f1b.rank0.json.gz") +
-           " is no trace of ours; give one that pipeexec wrote of a training"},
+           " is not a trace of ours; give one that pipeexec wrote of a training"},
       {two + " --graph " + (folder / "none.txt"),
        "cannot read '" + (folder / "none.txt") + "': No such file or directory"},
       {two + " --graph " + stages,
@@ -377,7 +377,8 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
                 "forward_compute_time=0.539, backward_compute_time=0.188, activation_size=1024.0, "
                 "parameter_size=256.000'"},
       {" --measured " + stages,
-       stages + ": no trace but \"pipesim-costs\"; it goes to --costs, and --trace writes a trace"},
+       stages +
+           ": not a trace but \"pipesim-costs\"; give it as --costs, and --trace writes a trace"},
   };
   for (const Wrong& wrong : all) {
     const Outcome outcome = call("partition" + wrong.line);
@@ -413,7 +414,7 @@ TEST(PartitionReport, FitsTheTerminal) {
     // Tables keep their columns; all else wraps.
     const std::string narrow = output_of(line, {"COLUMNS=40"});
     expect_width(narrow, 58);
-    const std::size_t sentence = narrow.find("A microbatch is held up");
+    const std::size_t sentence = narrow.find("The bottleneck is");
     ASSERT_NE(sentence, std::string::npos) << narrow;
     expect_width(narrow.substr(sentence), 40);
     expect_width(narrow.substr(0, narrow.find("\n\n")), 40);
@@ -446,7 +447,7 @@ TEST(PartitionReport, SaysTheSameAsJson) {
              R"({"format":"pipesim-costs","version":1,"layers":[)"
              R"({"forward_ns":1000,"backward_ns":2000},{"forward_ns":1000,"backward_ns":2000}]})");
   EXPECT_NE(unwrapped(output_of("partition" + two + " --costs " + (folder / "alike.json")))
-                .find(" an iteration; the even split is the best found"),
+                .find(" per iteration; the even split is the best found"),
             std::string::npos);
 }
 
@@ -474,7 +475,7 @@ TEST(PartitionReport, OfManyStagesIsShort) {
   const std::string report = output_of(line, {"COLUMNS=80"});
   expect_width(report, 80);
   EXPECT_LT(lines_of(report).size(), 60U);
-  const std::string held = "A microbatch is held up most by rank ";
+  const std::string held = "The bottleneck is rank ";
   const std::size_t at = report.find(held);
   ASSERT_NE(at, std::string::npos) << report;
   const int slowest = std::stoi(report.substr(at + held.size()));

@@ -132,7 +132,7 @@ TEST(Pipeexec, SaysWhatIsComputedAgain) {
     EXPECT_EQ(pipeexec_json(line + given)["recompute"], name);
     EXPECT_EQ(Json::parse(read_file(path))["metadata"]["pipesim"]["recompute"], name);
     const Outcome outcome = pipeexec(line + given);
-    EXPECT_NE(outcome.out.find(std::string("layers a virtual stage: 5,5") + words + "\n"),
+    EXPECT_NE(outcome.out.find(std::string("layers per virtual stage: 5,5") + words + "\n"),
               std::string::npos)
         << outcome.out;
   }
@@ -404,8 +404,8 @@ TEST(Pipeexec, ReportsWithinTheWidth) {
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << line;
     EXPECT_NE(outcome.out.find("1F1B, 2 ranks, 3 microbatches: median iteration "),
               std::string::npos);
-    EXPECT_NE(outcome.out.find("weights equal those of one rank, bit by bit"), std::string::npos);
-    EXPECT_NE(outcome.out.find("memory, each rank at its fullest"), std::string::npos);
+    EXPECT_NE(outcome.out.find("weights equal one rank's bit for bit"), std::string::npos);
+    EXPECT_NE(outcome.out.find("peak memory per rank"), std::string::npos);
   }
   EXPECT_EQ(pipeexec(good + " --quiet").out, "");
 }
@@ -503,7 +503,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_pipeexec_refuses(good + " --layout 5,6", 2, "--layout: 11 layers");
   expect_pipeexec_refuses(
       good + " --layout tttttt|tttt", 2,
-      "--layout: layer 0 on virtual stage 0 is t, but stands where gpt-mini has its "
+      "--layout: layer 0 on virtual stage 0 is t, but is where gpt-mini has its "
       "embedding, E");
   expect_pipeexec_refuses(good + " --layout Ettttt|tttm", 2, "layer 9 on virtual stage 1 is m, ");
   expect_pipeexec_refuses(good + " --data " + (folder / "none.txt"), 2, "No such file");
@@ -547,9 +547,9 @@ TEST(Pipeexec, RefusesInOneSentence) {
                           "products are computed again in predictions only");
   expect_pipeexec_refuses(good + " --model gpt-mini --tensor-parallel 2 --tensor-overlap maybe", 2,
                           "--tensor-overlap: unknown value 'maybe'; known: on, off");
-  expect_pipeexec_refuses(good + " --recompute norms,norms", 2, "norms is there twice; give");
+  expect_pipeexec_refuses(good + " --recompute norms,norms", 2, "norms is given twice; give");
   expect_pipeexec_refuses(good + " --recompute full,activation", 2,
-                          "full goes with nothing else; give");
+                          "full excludes all others; give");
   expect_pipeexec_refuses(
       good + " --model mlp-mini --recompute attention", 2,
       "--recompute selective: mlp-mini has no attention to compute again; nearest "
@@ -562,7 +562,7 @@ TEST(Pipeexec, RefusesInOneSentence) {
                           "unknown device 'gpu'; known, nearest first: cpu");
   expect_pipeexec_refuses(good + " --device cuda:first", 2, "write cuda:0 for the first");
   expect_pipeexec_refuses(good + " --device hip:", 2, "write hip:0 for the first");
-  expect_pipeexec_refuses(good + " --device cuda:-1", 2, "has no number of a GPU");
+  expect_pipeexec_refuses(good + " --device cuda:-1", 2, "has no GPU number");
   expect_pipeexec_refuses(good + " --transport ucx", 2, "unknown transport 'ucx'");
   expect_pipeexec_refuses(good + " --eager-limit 3", 2, "has no unit");
   expect_pipeexec_refuses(good + " --chekpoint x", 2, "unknown flag '--chekpoint'");
@@ -577,21 +577,22 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_pipeexec_refuses(emulated + " --layout 1,1", 2, "needs costs by layer");
   expect_pipeexec_refuses(emulated + " --data-parallel 2", 2,
                           "give each stage or layer its `parameters`");
-  expect_pipeexec_refuses(emulated + " --data-parallel 2 --pace anchored", 2, "takes its time");
+  expect_pipeexec_refuses(emulated + " --data-parallel 2 --pace anchored", 2,
+                          "take time that costs do not give");
   expect_pipeexec_refuses(emulated + " --faults B@stage2=x2", 2, "there are 2 virtual stages");
   expect_pipeexec_refuses(emulated + " --faults 1B7=x2", 2, "the schedule has no such action");
   expect_pipeexec_refuses(emulated + " --faults W@stage1=x2", 2, "the schedule has no such action");
   expect_pipeexec_refuses(emulated + " --faults launch@rank2=1ms", 2, "there are 2 ranks");
   expect_pipeexec_refuses(emulated + " --faults B@stage1", 2, "there is no '='");
-  expect_pipeexec_refuses(emulated + " --faults B@stage1=x101", 2, "no factor from x0 to x100");
-  expect_pipeexec_refuses(emulated + " --faults B@stage1=2", 2, "no factor from x0 to x100");
-  expect_pipeexec_refuses(emulated + " --faults SEND_F@stage1=x2", 2, "is no F, I, W or B");
-  expect_pipeexec_refuses(emulated + " --faults B@1=x2", 2, "'1' is no stage");
+  expect_pipeexec_refuses(emulated + " --faults B@stage1=x101", 2, "not a factor from x0 to x100");
+  expect_pipeexec_refuses(emulated + " --faults B@stage1=2", 2, "not a factor from x0 to x100");
+  expect_pipeexec_refuses(emulated + " --faults SEND_F@stage1=x2", 2, "is not F, I, W or B");
+  expect_pipeexec_refuses(emulated + " --faults B@1=x2", 2, "'1' is not a stage");
   expect_pipeexec_refuses(emulated + " --faults launch@rank1=1", 2, "has no unit");
-  expect_pipeexec_refuses(emulated + " --faults pause@1B=1ms", 2, "is no F, I, W or B");
+  expect_pipeexec_refuses(emulated + " --faults pause@1B=1ms", 2, "is not F, I, W or B");
   expect_pipeexec_refuses(emulated + " --faults 0F0=x2,", 2, "there is no '='");
   expect_pipeexec_refuses(emulated + " --faults ''", 2, "there is no '='");
-  expect_pipeexec_refuses(good + " --faults 0F0=x0.5", 2, "a training can't be made shorter");
+  expect_pipeexec_refuses(good + " --faults 0F0=x0.5", 2, "a training can't be sped up");
   expect_pipeexec_refuses(
       emulated + " --costs " + testing::source_file("examples/shared_card.json"), 2,
       "names a rank");
@@ -652,7 +653,7 @@ TEST(Pipeexec, SaysWhatIsWrongWithAModule) {
   };
   EXPECT_EQ(
       reason(),
-      "not here: libpipesim_cuda.so is neither beside the program nor in ../lib/pipesim; build "
+      "not here: libpipesim_cuda.so is neither next to the program nor in ../lib/pipesim; build "
       "it where CUDA's nvcc is installed");
   write_file(folder / "libpipesim_cuda.so", "no library");
   EXPECT_NE(reason().find("libpipesim_cuda.so can't be loaded: "), std::string::npos) << reason();
@@ -660,7 +661,7 @@ TEST(Pipeexec, SaysWhatIsWrongWithAModule) {
   std::filesystem::copy_file(PIPESIM_STALE_MODULE, folder / "libpipesim_cuda.so");
   EXPECT_EQ(
       reason(),
-      "not here: libpipesim_cuda.so is of another build than the program; build both together");
+      "not here: libpipesim_cuda.so is from another build than the program; build both together");
   const auto size = std::filesystem::file_size(folder / "libpipesim_cuda.so");
   for (const auto left : {size - 1, size / 2, size / 4}) {
     std::filesystem::resize_file(folder / "libpipesim_cuda.so", left);

@@ -133,9 +133,9 @@ TEST(PlanCommand, RefusesInOneSentence) {
   };
   EXPECT_EQ(refusal("--model gpt2-large --cluster dgx-a100"),
             "pipesim: --schedule is missing: give a name (see `pipesim schedules`) or a file; or "
-            "give --devices and --global-batch, to have the best layout found\n");
+            "give --devices and --global-batch, to find the best layout\n");
   EXPECT_EQ(refusal("plan --model gpt2-large --cluster dgx-a100 --devices 8"),
-            "pipesim: --global-batch is missing: sequences of an iteration\n");
+            "pipesim: --global-batch is missing: sequences per iteration\n");
   EXPECT_EQ(refusal(planned + " --fix zero=0,1"),
             "pipesim: --fix zero=0,1: several values; give --only for these\n");
   EXPECT_EQ(refusal(planned + " --objective cost"),
@@ -144,11 +144,11 @@ TEST(PlanCommand, RefusesInOneSentence) {
             "pipesim: --devices 8..4: ends before it begins; give 4..8\n");
   EXPECT_EQ(refusal("plan --model gpt2-large --cluster dgx-a100 --global-batch 8 --devices 4,8 "
                     "--why x"),
-            "pipesim: --why: of how many devices? give --devices one number\n");
+            "pipesim: --why: for how many devices? give --devices one number\n");
   EXPECT_EQ(refusal(planned + " --only zero=7"),
             "pipesim: --only zero: there is no '7' here; known: 0, 1, 2, 3\n");
   EXPECT_EQ(refusal(question + " --data-parallel 4"),
-            "pipesim: --data-parallel: follows from --devices where a layout is to be found; "
+            "pipesim: --data-parallel: follows from --devices when searching for a layout; "
             "omit it, or give --schedule\n");
 }
 

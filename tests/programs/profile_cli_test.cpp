@@ -101,10 +101,10 @@ TEST_P(JobCommand, RefusesWhatDoesNotFit) {
   expect_refused({"--schedule", order_, "--replica", "0"}, "--replica");
   expect_refused({"--schedule", order_, "--replica", "two"}, "--replica");
   expect_refused({"--schedule", order_, "--ranks", "0,8"}, "no file is of rank 8");
-  expect_refused({"--schedule", order_, "--ranks", "0,0"}, "0 is there twice");
-  expect_refused({"--schedule", order_, "--ranks", "0,a"}, "'a' is no rank");
-  expect_refused({"--schedule", order_, "--ranks", "0,-4"}, "'-4' is no rank");
-  expect_refused({"--schedule", order_, "--ranks", ""}, "'' is no rank");
+  expect_refused({"--schedule", order_, "--ranks", "0,0"}, "0 is given twice");
+  expect_refused({"--schedule", order_, "--ranks", "0,a"}, "'a' is not a rank");
+  expect_refused({"--schedule", order_, "--ranks", "0,-4"}, "'-4' is not a rank");
+  expect_refused({"--schedule", order_, "--ranks", ""}, "'' is not a rank");
   expect_refused({"--schedule", order_, "--ranks", "4"},
                  "the schedule has 2 ranks, and 1 is named");
   expect_refused({"--schedule", order_, "--ranks", "0,4", "--replica", "1"},
@@ -114,7 +114,7 @@ TEST_P(JobCommand, RefusesWhatDoesNotFit) {
   // A flag that nothing needs.
   const Outcome ours = run({"--ranks", "0,4"}, {predicted_});
   if (GetParam() != "compare") {
-    EXPECT_NE(ours.err.find("is no profile; omit --ranks"), std::string::npos) << ours.err;
+    EXPECT_NE(ours.err.find("is not a profile; omit --ranks"), std::string::npos) << ours.err;
   }
   EXPECT_EQ(ours.status, 2);
   files_ = {files_[0], files_[4]};

@@ -73,7 +73,7 @@ TEST(ReceivesCli, TheVerdictComesFirst) {
   const std::string text = output_of(line);
   const std::string told = unwrapped(text);
   EXPECT_TRUE(text.starts_with("1F1B, 4 stages, 8 microbatches: ")) << text;
-  EXPECT_NE(told.find("a posted one delays nothing"), std::string::npos) << text;
+  EXPECT_NE(told.find("a posted receive delays nothing"), std::string::npos) << text;
   for (const int columns : {80, 200}) {
     std::istringstream lines(output_of(line, {"COLUMNS=" + std::to_string(columns)}));
     for (std::string one; std::getline(lines, one);) {
@@ -148,7 +148,7 @@ TEST(ReceivesCli, FilesTrain) {
              "1RECV_F1,1F1,1B1,1SEND_B1,1RECV_F0,1F0,1B0,1SEND_B0\n");
   const Outcome run = run_command({PIPEEXEC_COMMAND, "--schedule", stuck, "--transport", "local"});
   expect_one_sentence(run, "pipeexec", stuck, 2,
-                      "deadlock: 0RECV_B0 on rank 0 waits for 1SEND_B0, which stands behind "
+                      "deadlock: 0RECV_B0 on rank 0 waits for 1SEND_B0, which comes after "
                       "1RECV_F1 on rank 1; 1RECV_F1 on rank 1 waits for 0SEND_F1");
 }
 
@@ -157,13 +157,14 @@ TEST(ReceivesCli, RefusesInOneSentence) {
     expect_one_sentence(call(line), "pipesim", line, 2, part);
   };
   refused("schedule lower " + shape + " --receives late", "unknown place of receives 'late'");
-  refused("schedule lower " + shape + " --receive-buffers 2", "bound --receives early, not sender");
+  refused("schedule lower " + shape + " --receive-buffers 2",
+          "only --receives early has them, not sender");
   refused("schedule lower " + shape + " --receives early --receive-buffers 0",
           "--receive-buffers: ");
   refused("schedule lower " + shape + " --receives timed", "needs costs");
   refused("schedule receives " + shape + " -o out.csv", "give --receives");
   refused("schedule receives " + shape + " --receives batched --receive-buffers 2",
-          "bound --receives early, not batched");
+          "only --receives early has them, not batched");
   refused("schedule receives " + shape + " --p2p tcp", "unknown p2p mode 'tcp'");
   refused("schedule receives", "schedule");
   refused("schedule receives 1f1b --stages 4", "--microbatches is missing");

@@ -114,7 +114,7 @@ TEST(ReportCommand, RefusesWhatIsWrong) {
   refused({plain, "--flame", folder / "none/a.folded"}, "none/a.folded");
   const std::string run = write("run.json", R"({"traceEvents": []})");
   refused({run, "--flame", run}, "the trace and --flame name the same file");
-  refused({run}, "0 events and nothing that lasts");
+  refused({run}, "0 events and nothing with a duration");
   EXPECT_EQ(read_file(run), R"({"traceEvents": []})");
   const std::string instant =
       write("instant.json", R"([{"ph": "i", "ts": 1, "pid": 1, "tid": 1, "name": "now"}])");

@@ -79,7 +79,7 @@ TEST(Request, IsRefusedWhereItContradictsItself) {
   costs.forward_ns = {1, 2};
   request.costs.costs = costs;
   EXPECT_EQ(refused(request),
-            "--forward: 2 values for 4 virtual stages; give one value, or one a virtual stage");
+            "--forward: 2 values for 4 virtual stages; give one value, or one per virtual stage");
   costs.forward_ns.clear();
   costs.backward_ns = costs.backward_input_ns = {5};
   request.costs.costs = costs;
@@ -92,7 +92,7 @@ TEST(Request, IsRefusedWhereItContradictsItself) {
   request.schedule.schedule.lane = TransferLane::rank;
   request.costs.p2p = P2p::edge_fifo;
   EXPECT_EQ(refused(request), "--p2p edge-fifo: " + request.schedule.schedule.name +
-                                  " puts its transfers on streams of fifo; leave it out");
+                                  " puts its transfers on streams of fifo; omit it");
 }
 
 }  // namespace

@@ -159,9 +159,9 @@ TEST_F(SaveCommand, RefusesWhatMeansNothing) {
          "--storage is of checkpoints; give --checkpoint-every, too");
   refuse(pipeline + " --async-checkpoint", "--async-checkpoint is of checkpoints");
   refuse(pipeline + " --checkpoint-every 2",
-         "--checkpoint-every: nothing says how fast storage is; give --storage, such as 2GB/s");
+         "--checkpoint-every: the storage rate is missing; give --storage, such as 2GB/s");
   refuse(pipeline + " --checkpoint-every 2 --storage 2GB/s",
-         "--checkpoint-every: nothing says how much ranks write; give --checkpoint-bytes");
+         "--checkpoint-every: the size of a save is missing; give --checkpoint-bytes");
   refuse(pipeline + " --checkpoint-every 2 --storage 0GB/s", "--storage");
   refuse(pipeline +
              " --checkpoint-every 2 --storage 2GB/s --checkpoint-bytes 1MB "

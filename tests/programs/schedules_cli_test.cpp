@@ -171,7 +171,7 @@ TEST(ComparedSchedules, StandFastestFirst) {
       EXPECT_TRUE(row.contains("nearest"));
       continue;
     }
-    EXPECT_FALSE(left_out) << "stands behind what is left out";
+    EXPECT_FALSE(left_out) << "comes after what is left out";
     EXPECT_GE(row["makespan_ns"], before);
     if (before == 0) {
       EXPECT_EQ(row["why"], "the fastest");
@@ -194,8 +194,9 @@ TEST(ComparedSchedules, StandFastestFirst) {
 TEST(ComparedSchedules, SayWhyOthersAreSlower) {
   EXPECT_EQ(row_of(rows_of(small), "1f1b")["why"].get<std::string>().substr(0, 9), "+7.50 ms:");
   const std::string text = call("schedules --compare " + small).out;
-  EXPECT_NE(text.find("8 microbatches: interleaved-zb, 2 chunks a rank, is the fastest, 25.50 ms"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("8 microbatches: interleaved-zb, 2 chunks per rank, is the fastest, 25.50 ms"),
+      std::string::npos)
       << text;
   EXPECT_NE(text.find("\n* interleaved-zb "), std::string::npos) << text;
 }
@@ -211,7 +212,7 @@ TEST(ComparedSchedules, SayThatASplitBackwardHidesNoCommunication) {
   ASSERT_LT(split["bubble_fraction"]["global"], plain["bubble_fraction"]["global"]);
   ASSERT_GT(split["makespan_ns"], plain["makespan_ns"]);
   const std::string why = split["why"];
-  EXPECT_NE(why.find("but I and W apart hide no tensor-parallel communication: compute "),
+  EXPECT_NE(why.find("but separate I and W hide no tensor-parallel communication: compute "),
             std::string::npos)
       << why;
   EXPECT_EQ(call("schedules --compare " + small).out.find("tensor-parallel"), std::string::npos);
@@ -361,7 +362,7 @@ TEST(ComparedSchedules, AreDrawnOnOneAxis) {
   EXPECT_EQ(axes, 1) << pictures;
   // All but naive, which takes 96 ms.
   EXPECT_EQ(widths.size(), all_families().size() - 1);
-  EXPECT_NE(pictures.find("\ntoo long to be drawn: naive, 2 chunks a rank, 96.00 ms\n"),
+  EXPECT_NE(pictures.find("\ntoo long to draw: naive, 2 chunks per rank, 96.00 ms\n"),
             std::string::npos);
   // 66 and 57 halves of a millisecond, a column each, in which rank 0 ends with a backward.
   EXPECT_EQ(widths.at("1f1b"), 3 + 66 - 1U) << pictures;

@@ -99,8 +99,8 @@ TEST(SpreadFlags, AreRefusedInOneSentence) {
   for (const auto& [flags, part] : std::vector<std::pair<std::string, std::string>>{
            {"--slow-rank 9:1.2", "--slow-rank: there is no rank 9; there are 4 ranks"},
            {"--slow-rank 3", "there is no ':'"},
-           {"--slow-rank 3:0", "'0' is no factor"},
-           {"--slow-rank x:2", "'x' is no rank"},
+           {"--slow-rank 3:0", "'0' is not a factor"},
+           {"--slow-rank x:2", "'x' is not a rank"},
            {"--jitter -5%", "--jitter"},
            {"--jitter much", "--jitter"},
            {"--jitter 200%", "--jitter 200%: times vary by 100% at most"},

@@ -404,7 +404,7 @@ TEST(Supervise, RefusesWithASentence) {
   };
   refuse(with({"--or", ""}), "--or: it is empty");
   refuse(with({"--or", "4 ranks"}), "'4' belongs to no flag");
-  refuse(with({"--or", "-n 2 --checkpoint other"}), "leave --checkpoint out");
+  refuse(with({"--or", "-n 2 --checkpoint other"}), "omit --checkpoint");
   refuse(with({"--restarts", "-1"}), "--restarts");
   refuse(with({"--timeout", "60"}), "--timeout");
   refuse(with({"--kill-at", "1s,"}), "--kill-at");

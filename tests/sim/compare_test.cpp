@@ -467,7 +467,7 @@ TEST(Compare, NamesAReductionThatIsNotOverlapped) {
   EXPECT_EQ(cause.effect_ns, 150);
   EXPECT_EQ(cause.why,
             "rank 0 waits 150 ns for 1REDUCE_GRAD instead of 0 ms; nothing of "
-            "it goes on beside compute, not 150 ns");
+            "it overlaps compute, not 150 ns");
   ASSERT_EQ(comparison.collectives.rows.size(), 1U);
   const CollectiveRow& row = comparison.collectives.rows.front();
   EXPECT_EQ(row.times[predicted_side].hidden_ns, 150);

@@ -44,7 +44,7 @@ TEST(Copies, LiveOnMirroredRanks) {
   EXPECT_EQ(testing::input_error_of([] {
               Placement({0, 1}, {0, 1}, 4);
             }),
-            "placement: the copies of stage 0 must live on two ranks, on both behind as many "
+            "placement: the copies of stage 0 must live on two ranks, on both after as many "
             "others");
 }
 
@@ -69,7 +69,7 @@ TEST(Copies, FilesThatDealThemOutOtherwiseAreRefused) {
   // Microbatch 1 of two is the second half's.
   EXPECT_EQ(error("0F0,0B0,1F1,1B1\n1F0,1B0,0F1,0B1\n"), testing::no_error);
   EXPECT_EQ(error("0F0,0B0,1F1,1B1\n1F0,1B0,0F1,0B1,0F2,0B2\n"),
-            "f.csv:2:1: stage 1 stands on rank 0 too; a stage lives on one rank, or each stage on "
+            "f.csv:2:1: stage 1 is on rank 0 too; a stage lives on one rank, or each stage on "
             "two, of which one has the first half of the microbatches");
   Schedule wrong = dualpipe(2, 4);
   for (Action& action : wrong.actions[0]) {
@@ -77,7 +77,7 @@ TEST(Copies, FilesThatDealThemOutOtherwiseAreRefused) {
   }
   const auto fault = find_fault(wrong);
   ASSERT_TRUE(fault);
-  EXPECT_EQ(fault->rule, "0F2 stands on rank 0, but stage 0 lives on rank 1 for this microbatch");
+  EXPECT_EQ(fault->rule, "0F2 is on rank 0, but stage 0 lives on rank 1 for this microbatch");
 }
 
 // (p/2-1)(F&B+B-3W) of every rank, with F&B no longer than F + B, and p+1 activations.

@@ -356,7 +356,7 @@ TEST(CostModel, StagesAddUpToLayers) {
   EXPECT_EQ(testing::input_error_of([&] {
               model.layout({Placement::loop(4, 3), false, {}});
             }),
-            "gpt has 10 blocks, fewer than the 12 virtual stages: a stage needs at "
+            "gpt has 10 blocks, fewer than the 12 virtual stages: each needs at "
             "least one; nearest valid: 10 virtual stages");
 }
 
@@ -487,7 +487,7 @@ TEST(CostModel, RefusesWhatCannotBe) {
       "--sequence-length 510: --sequence-parallel splits it over 4 ranks, which must divide it; "
       "nearest valid: 508 and 512");
   refused([](Training& how, Cluster&) { how.zero = 4; },
-          "--zero 4: there are stages 0 (nothing split), 1 (optimizer), 2 (and gradients) and 3 "
+          "--zero 4: the stages are 0 (nothing sharded), 1 (optimizer), 2 (and gradients) and 3 "
           "(and weights)");
   refused(
       [](Training& how, Cluster&) {
@@ -548,7 +548,7 @@ TEST(CostModel, OnlyBlocksAreComputedAgain) {
   other.list = {{.name = "one", .forward_ns = 1, .backward_ns = 2}};
   how.recompute = {.full = true};
   EXPECT_EQ(testing::input_error_of([&] { CostModel(other, ideal_cluster(), how); }),
-            "--recompute full: other is a list of layers, whose backwards take what it says; "
+            "--recompute full: other is a list of layers, whose backward times are given; "
             "valid: none");
 }
 

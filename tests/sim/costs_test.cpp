@@ -327,7 +327,7 @@ TEST(Costs, PointsAtWhatIsWrong) {
       {costs_json(two_stages + R"(,"save":{"bytes":5,"writers":@0})"),
        "save.writers: 0 is out of range"},
       {costs_json(two_stages + R"(,"save":{"writers":@2})"),
-       "save.writers: they follow from replicas where bytes do; give bytes, too"},
+       "save.writers: they follow from replicas if bytes do; give bytes, too"},
       {costs_json(two_stages + R"(,"save":{"bandwidth_bytes_per_s":@0})"),
        "save.bandwidth_bytes_per_s: 0 is out of range"},
       {costs_json(two_stages + R"(,"save":{"copy_bandwidth_bytes_per_s":@"1GB/s"})"),
@@ -349,7 +349,7 @@ TEST(Costs, PointsAtWhatIsWrong) {
       {costs_json(R"("stages":[{"forward_ns":1,"backward_ns":1,"reduce":{"bytes":@0}}])"),
        "stages[0].reduce.bytes: 0 is out of range"},
       {costs_json(R"("stages":[{"forward_ns":1,"backward_ns":1,"unsharded_bytes":@5}])"),
-       "stages[0].unsharded_bytes: nothing is gathered without unshard; give both"},
+       "stages[0].unsharded_bytes: without unshard nothing is gathered; give both"},
   };
   for (const auto& [marked, rule] : cases) {
     const std::size_t at = marked.find('@');
@@ -432,15 +432,14 @@ TEST(Costs, OfReplicasAreChecked) {
             "or fewer microbatches");
   costs.stages[1].reduce.bytes = 1;
   costs.collective_links[0].through = {0};
-  EXPECT_EQ(fails(costs), "c.json: collectives of rank 0 go through a link that is not there");
+  EXPECT_EQ(fails(costs), "c.json: collectives of rank 0 go through a link that does not exist");
   costs.collective_links.resize(1);
   EXPECT_EQ(fails(costs), "c.json: collectives has 1 entry but the schedule has 2 ranks");
   costs.collective_links.clear();
   costs.reduce_gradients_ns = {1, 1};
-  EXPECT_EQ(
-      fails(costs),
-      "c.json: both reduce_gradients_ns and a stage's reduce say what a reduction takes; keep "
-      "one");
+  EXPECT_EQ(fails(costs),
+            "c.json: both reduce_gradients_ns and a stage's reduce give a reduction's time; keep "
+            "one");
 }
 
 TEST(Costs, ChecksThemselvesAgainstASchedule) {

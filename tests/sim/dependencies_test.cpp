@@ -164,16 +164,16 @@ TEST(Dependencies, ACircleIsNamed) {
   };
   EXPECT_EQ(cycle("0F1 after 1F0\n"), "runs");
   EXPECT_EQ(cycle("0F0 after 0F1\n"),
-            "deadlock: 0F0 on rank 0 waits for 0F1, which stands behind 0F0 on rank 0");
+            "deadlock: 0F0 on rank 0 waits for 0F1, which comes after 0F0 on rank 0");
   EXPECT_EQ(
       cycle("0F1 after 1F1\n"),
       "deadlock: 0F1 on rank 0 waits for 1F1 on rank 1; 1F1 on rank 1 waits for 1RECV_F1, which "
-      "stands behind 0SEND_F1 on rank 0's transfers; 0SEND_F1 on rank 0's transfers waits for "
+      "comes after 0SEND_F1 on rank 0's transfers; 0SEND_F1 on rank 0's transfers waits for "
       "0F1 on rank 0");
   EXPECT_EQ(input_error_of([&] {
               spans_of(parse_program(gpipe + "0B0 after 0B1\n", "p"), costs_of(2, 1, 2), P2p::fifo);
             }),
-            "p: deadlock: 0B0 on rank 0 waits for 0B1, which stands behind 0B0 on rank 0");
+            "p: deadlock: 0B0 on rank 0 waits for 0B1, which comes after 0B0 on rank 0");
 }
 
 // So is one of a SEND that completes by itself, and of the action in a cell that waits.
@@ -182,7 +182,7 @@ TEST(Dependencies, ACircleOfOneEndIsNamed) {
       "pipesim-program 1\nrank 0\ncompute 0F0 0SEND_F0 0RECV_B0 0B0\nrank 1\n"
       "compute 1RECV_F0 1F0 1B0 1SEND_B0\n0SEND_F0 after 0B0\n";
   const std::string cycle =
-      "deadlock: 0SEND_F0 on rank 0 waits for 0B0, which stands behind 0SEND_F0 on rank 0";
+      "deadlock: 0SEND_F0 on rank 0 waits for 0B0, which comes after 0SEND_F0 on rank 0";
   const Schedule program = parse_program(on_compute, "p");
   EXPECT_EQ(find_deadlock(program, SendMode::buffered).value_or("runs"), cycle);
   EXPECT_EQ(input_error_of([&] { spans_of(program, costs_of(2, 1, 2), P2p::async); }),
@@ -190,12 +190,12 @@ TEST(Dependencies, ACircleOfOneEndIsNamed) {
   const EagerSends all = [](const Action&) { return true; };
   EXPECT_EQ(find_deadlock(parse_program(gpipe + "0SEND_F0 after 0B0\n", "p"), SendMode::fifo, all)
                 .value_or("runs"),
-            "deadlock: 0B0 on rank 0 waits for 0RECV_B0, which stands behind 0SEND_F0 on rank 0's "
+            "deadlock: 0B0 on rank 0 waits for 0RECV_B0, which comes after 0SEND_F0 on rank 0's "
             "transfers; 0SEND_F0 on rank 0's transfers waits for 0B0 on rank 0");
   const std::string cells =
       "pipesim-program 1\nrank 0\ncompute 0F0 (0F1;0B0)OVERLAP_F_B 0B1 0F2 0B2\n0B0 after 0B2\n";
   EXPECT_EQ(find_deadlock(parse_program(cells, "p"), SendMode::buffered).value_or("runs"),
-            "deadlock: 0B0 on rank 0 waits for 0B2, which stands behind 0F1 on rank 0");
+            "deadlock: 0B0 on rank 0 waits for 0B2, which comes after 0F1 on rank 0");
 }
 
 // Whatever the circle, nothing in it waits for itself.
@@ -242,7 +242,7 @@ TEST(Dependencies, AreRefusedWhereTheyStand) {
   EXPECT_EQ(refused("(0F0;0B0)OVERLAP_F_B after 1F0\n"),
             "p:10:1: '(0F0;0B0)OVERLAP_F_B' is a cell; name one of its actions");
   EXPECT_EQ(refused("0F1 AFTER 1F0\n"),
-            "p:10:1: '0F1' is no stream; to let it wait write `0F1 after 1B0`");
+            "p:10:1: '0F1' is not a stream; to let it wait write `0F1 after 1B0`");
   EXPECT_EQ(refused("0G1 after 1F0\n"),
             "p:10:1: '0G1' is not an action, such as 2F0, 2SEND_F0 or 2REDUCE_GRAD");
   // Of a cell, and of what a split backward has.

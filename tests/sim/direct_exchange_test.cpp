@@ -122,7 +122,7 @@ TEST(DirectExchange, RefusesWhatIsNotKnown) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
   costs.stages[1].parameters.clear();
-  refuse("how many parameters");
+  refuse("the number of parameters that replicas exchange is missing");
   costs = with_parameters();
   costs.stages[1].reduce.bytes = 5;
   refuse("keep one");

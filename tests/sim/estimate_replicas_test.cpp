@@ -353,10 +353,10 @@ TEST(EstimateReplicas, ProgramsOfFilesGatherWhatIsSplit) {
   EXPECT_EQ(completed(gathers), gathers);
   EXPECT_EQ(testing::input_error_of([&] { completed("0F0,0B0,0REDUCE_GRAD\n"); }),
             "own.csv: 0F0 comes where --zero 3 has stage 0 in parts; put 0UNSHARD before it, or "
-            "leave out all UNSHARD, RESHARD and REDUCE_GRAD");
+            "omit all UNSHARD, RESHARD and REDUCE_GRAD");
   EXPECT_EQ(testing::input_error_of([&] { completed("0UNSHARD,0F0,0RESHARD,0B0\n"); }),
             "own.csv: 0B0 comes where --zero 3 has stage 0 in parts; put 0UNSHARD before it, or "
-            "leave out all UNSHARD, RESHARD and REDUCE_GRAD");
+            "omit all UNSHARD, RESHARD and REDUCE_GRAD");
   how.shard_over = 1;  // nothing is split
   EXPECT_EQ(completed("0F0,0B0,0REDUCE_GRAD\n"), "0F0,0B0,0REDUCE_GRAD\r\n");
 }

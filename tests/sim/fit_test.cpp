@@ -359,14 +359,14 @@ TEST(Fit, RefusesTooFewRuns) {
     return testing::input_error_of([&] { fit(runs_on(preset(), sizes, tells), preset()); });
   };
   EXPECT_EQ(refusal(two_sizes, Tells::time),
-            "has 2 runs, which tell too little; measure 3 or more, or two with traces that give "
+            "has 2 runs, which is too little; measure 3 or more, or two with traces that give "
             "more times than the 7 constants that are fitted");
   EXPECT_EQ(refusal({two_sizes[0]}, Tells::kinds),
-            "has 1 run, which tell too little; measure 3 or more, or two with traces that give "
+            "has 1 run, which is too little; measure 3 or more, or two with traces that give "
             "more times than the 7 constants that are fitted");
   // Without messages each trace gives two times beside the iteration's.
   EXPECT_EQ(refusal({lone_device[0], lone_device[1]}, Tells::kinds),
-            "has 2 runs, which tell too little; measure 3 or more, or two with traces that give "
+            "has 2 runs, which is too little; measure 3 or more, or two with traces that give "
             "more times than the 7 constants that are fitted: these give 6");
 }
 

@@ -457,7 +457,7 @@ TEST(Hardware, SaysWhatIsWrongWithADevice) {
             "d.json:1:151: matmul.accumulation: 0.5 is out of range: it must be a factor between 1 "
             "and 100");
   EXPECT_EQ(device_error(R"("matmul":{"tiles":[]})"),
-            "d.json:1:144: matmul.tiles: an empty list; leave it out where any shape fits");
+            "d.json:1:144: matmul.tiles: an empty list; omit it where any shape fits");
   EXPECT_EQ(
       device_error(R"("matmul":{"tiles":[{"rows":0,"columns":8,"efficiency":1}]})"),
       "d.json:1:153: matmul.tiles[0].rows: 0 is out of range: it must lie between 1 and 1048576");
@@ -484,13 +484,14 @@ TEST(Hardware, SaysWhatIsWrongWithACluster) {
             "c.json:1:1: key 'network' is missing: say how the 2 nodes are linked");
   EXPECT_EQ(cluster_error(replaced(node, R"("ranks":2)", R"("ranks":3)")),
             "c.json:1:234: node.collectives[0]: the list begins with 3 ranks; begin with what 2 "
-            "ranks reach, and list the others by ascending ranks");
+            "ranks reach, and list the others by ascending number of ranks");
   EXPECT_EQ(cluster_error(replaced(replaced(node, R"("ranks":2)", R"("ranks":3)"), R"("ranks":4)",
                                    R"("ranks":2)")),
             "c.json:1:234: node.collectives[0]: the list begins with 3 ranks; begin with what 2 "
-            "ranks reach, and list the others by ascending ranks");
-  EXPECT_EQ(cluster_error(replaced(node, R"("ranks":4)", R"("ranks":2)")),
-            "c.json:1:282: node.collectives[1]: 2 ranks after 2; list them by ascending ranks");
+            "ranks reach, and list the others by ascending number of ranks");
+  EXPECT_EQ(
+      cluster_error(replaced(node, R"("ranks":4)", R"("ranks":2)")),
+      "c.json:1:282: node.collectives[1]: 2 ranks after 2; list them by ascending number of ranks");
   EXPECT_EQ(
       cluster_error(replaced(node, R"("ranks":4)", R"("ranks":8)")),
       "c.json:1:291: node.collectives[1].ranks: 8 is out of range: it must lie between 2 and 4");
@@ -502,10 +503,10 @@ TEST(Hardware, SaysWhatIsWrongWithACluster) {
       "c.json:1:305: node.collectives[1].bandwidth: '-9GB/s' is negative; it must be 0 or more");
   for (const auto& [given, what] : {std::pair{"[]", "is empty"},
                                     {R"({"value":[]})", "is empty"},
-                                    {"{}", "is no list"},
-                                    {R"({"ranks":2,"bandwidth":"8GB/s"})", "is no list"},
-                                    {R"("8GB/s")", "is no list"},
-                                    {"null", "is no list"}}) {
+                                    {"{}", "is not a list"},
+                                    {R"({"ranks":2,"bandwidth":"8GB/s"})", "is not a list"},
+                                    {R"("8GB/s")", "is not a list"},
+                                    {"null", "is not a list"}}) {
     EXPECT_EQ(
         cluster_error(fmt::format(R"("node":{{"collectives":{},"p2p_bandwidth":"1GB/s"}})", given)),
         fmt::format("c.json:1:{}: node.collectives: {}; give a list of what 2 and more ranks "
@@ -539,7 +540,7 @@ TEST(Hardware, SaysWhatIsWrongWithACluster) {
   EXPECT_EQ(with_device("7"),
             "at/c.json:1:61: device: must be a preset's name, a file's name or an object");
   EXPECT_EQ(with_device(small_device + "," + node),
-            "at/c.json:1:194: node: one device has no links; leave it out");
+            "at/c.json:1:194: node: one device has no links; omit it");
   EXPECT_EQ(with_device(R"({"name":"d","peak":{"fp16":"1TFLOP/s"},"memory":"1GiB"})"),
             "at/c.json:1:61: device: key 'memory_bandwidth' is missing");
   EXPECT_EQ(nearest(testing::input_error_of([] { find_cluster("dgx-a10"); })),

@@ -88,10 +88,11 @@ TEST(HuggingFace, UnknownKeysAreNamed) {
   const ConfigRead one =
       read_config(llama_config(R"(,"use_cache":true,"eos_token_id":[1,2],"banana":3)"));
   ASSERT_EQ(one.notes.size(), 1U);
-  EXPECT_EQ(one.notes[0], "c.json: a key not known here, and taken to change nothing: banana");
+  EXPECT_EQ(one.notes[0], "c.json: a key not known here, and assumed to have no effect: banana");
   const ConfigRead two = read_config(llama_config(R"(,"kiwi":{"a":1},"banana":3,"nothing":null)"));
   ASSERT_EQ(two.notes.size(), 1U);
-  EXPECT_EQ(two.notes[0], "c.json: keys not known here, and taken to change nothing: banana, kiwi");
+  EXPECT_EQ(two.notes[0],
+            "c.json: keys not known here, and assumed to have no effect: banana, kiwi");
   EXPECT_EQ(two.model, one.model);
 }
 
@@ -176,8 +177,8 @@ TEST(HuggingFace, WhatCantBeExpressedIsRefused) {
   const std::string experts =
       R"(,"num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":8)";
   EXPECT_EQ(read_config(small_config("qwen3_moe", experts)).model.experts, 4);
-  expect(small_config("qwen3_moe", experts + R"(,"decoder_sparse_step":2)"), "beside others");
-  expect(small_config("qwen3_moe", experts + R"(,"mlp_only_layers":[0])"), "beside others");
+  expect(small_config("qwen3_moe", experts + R"(,"decoder_sparse_step":2)"), "a mix of blocks");
+  expect(small_config("qwen3_moe", experts + R"(,"mlp_only_layers":[0])"), "a mix of blocks");
   expect(small_config("mixtral", R"(,"num_local_experts":2,"num_experts_per_tok":3)"),
          "3 of 2 experts");
   expect(llama_config(R"(,"vocab_size":7)"), "vocab_size");  // twice

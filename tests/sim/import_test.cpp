@@ -105,7 +105,7 @@ using ImportedFlags = std::map<std::string, std::string>;
 ImportedFlags flags_of(const Imported& imported) {
   ImportedFlags flags;
   for (const auto& [name, value] : imported.flags) {
-    EXPECT_TRUE(flags.emplace(name, value).second) << name << " is there twice";
+    EXPECT_TRUE(flags.emplace(name, value).second) << name << " is given twice";
   }
   return flags;
 }
@@ -126,7 +126,8 @@ TEST(Import, FormatsAreToldApart) {
   EXPECT_NE(import_refusal("hello").find("none of the formats"), std::string::npos);
   EXPECT_NE(import_refusal("").find("none of the formats"), std::string::npos);
   EXPECT_NE(import_refusal(R"({"model_type": "llama"})").find("--model"), std::string::npos);
-  EXPECT_NE(import_refusal(R"({"a": 1})").find("no configuration of DeepSpeed"), std::string::npos);
+  EXPECT_NE(import_refusal(R"({"a": 1})").find("not a configuration of DeepSpeed"),
+            std::string::npos);
 }
 
 TEST(Import, ModelsAreKnownByTheirNumbers) {
@@ -253,7 +254,7 @@ TEST(ImportMegatron, Layouts) {
     const std::string error = import_refusal(small_gpt + more);
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
-  refuse(four + "--num-layers-per-virtual-pipeline-stage 5", "no multiple of 5");
+  refuse(four + "--num-layers-per-virtual-pipeline-stage 5", "not a multiple of 5");
   refuse(four + "--pipeline-model-parallel-layout 'Et*8|t*8|t*8L'", "3 stages on 4 ranks");
   refuse(four + "--pipeline-model-parallel-layout 'Et*8|t*8|t*7|L'", "--layout");
   refuse(four + "--pipeline-model-parallel-layout nonsense", "letters");
@@ -292,7 +293,7 @@ TEST(ImportMegatron, Replicas) {
   EXPECT_TRUE(has_remark(import(zero).missing, "--devices"));
   EXPECT_NE(
       import_refusal(small_gpt + "--tensor-model-parallel-size 4", {.devices = 6, .vocabulary = {}})
-          .find("no multiple"),
+          .find("not a multiple"),
       std::string::npos);
 }
 
@@ -338,7 +339,7 @@ TEST(ImportMegatron, WhatCountsMustBeKnown) {
   refuse("x " + small_gpt + "--lr \"$@\"", "$@ has no value here, and may hold arguments");
   refuse("x " + small_gpt + "--data-path 1 $A 2 $B ${MORE[@]}", "$MORE has no value here");
   refuse("--num-layers 2 --hidden-size 8", "--num-attention-heads");
-  refuse("--num-layers two --hidden-size 8 --num-attention-heads 1", "'two' is no whole number");
+  refuse("--num-layers two --hidden-size 8 --num-attention-heads 1", "'two' is not a whole number");
   refuse("--num-layers", "--hidden-size");
   refuse("--num-layers 0 --hidden-size 8 --num-attention-heads 1", "no whole number from 1");
   refuse("a " + small_gpt + "\nb " + small_gpt, "two commands");
@@ -442,7 +443,7 @@ TEST(ImportTorchtitan, ReplicasAndBatches) {
       has_remark(import("[parallelism]\npipeline_parallel_degree = 2\n").missing, "--devices"));
   EXPECT_NE(import_refusal(
                 "[training]\nlocal_batch_size = 3\nglobal_batch_size = 8\n[parallelism]\n" + hybrid)
-                .find("no multiple"),
+                .find("not a multiple"),
             std::string::npos);
   EXPECT_NE(import_refusal("[parallelism]\n" + hybrid, {.devices = 12, .vocabulary = {}}).find("8"),
             std::string::npos);
@@ -516,7 +517,7 @@ TEST(ImportDeepspeed, BatchesFollowFromEachOther) {
   }
   EXPECT_NE(import_refusal(R"({"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2,
                           "gradient_accumulation_steps": 1})")
-                .find("no multiple"),
+                .find("not a multiple"),
             std::string::npos);
   EXPECT_NE(
       import_refusal(R"({"zero_optimization": {"stage": 4}})").find("zero_optimization.stage"),

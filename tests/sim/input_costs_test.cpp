@@ -94,7 +94,7 @@ TEST(InputCostsFiles, WrongFilesAreRefused) {
   EXPECT_EQ(input_costs_error(link + R"("ranks":2,"work":{"COPY":{"links":["y"]}})"),
             "c.json:1:132: work.COPY.links[0]: unknown link 'y'; known, nearest first: x");
   EXPECT_EQ(input_costs_error(link + R"("ranks":2,"work":{"COPY":{"links":["x","x"]}})"),
-            "c.json:1:136: work.COPY.links[1]: link 'x' is there twice; name each once");
+            "c.json:1:136: work.COPY.links[1]: link 'x' is given twice; name each once");
   EXPECT_EQ(
       input_costs_error(R"("links":[{"name":"x","bandwidth_bytes_per_s":0}],"ranks":2,"work":{})"),
       "c.json:1:90: links[0].bandwidth_bytes_per_s: 0 is out of range: it must lie between 1 "

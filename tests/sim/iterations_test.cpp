@@ -455,20 +455,20 @@ TEST(Iterations, ARankStepsOnceBehindAllElse) {
   };
   EXPECT_EQ(fault_of({"0F0 0B0 0REDUCE_TIED 0GRAD_NORM 0OPTIMIZER"}), "");
   EXPECT_EQ(fault_of({"0F0 0B0 0OPTIMIZER 0OPTIMIZER"}),
-            "3: 0OPTIMIZER is its rank's second; there is one an iteration");
+            "3: 0OPTIMIZER is its rank's second; there is one per iteration");
   EXPECT_EQ(fault_of({"0F0 0B0 0GRAD_NORM 0GRAD_NORM"}),
-            "3: 0GRAD_NORM is its rank's second; there is one an iteration");
+            "3: 0GRAD_NORM is its rank's second; there is one per iteration");
   EXPECT_EQ(fault_of({"0F0 0OPTIMIZER 0B0"}),
-            "2: 0B0 makes gradients behind 0OPTIMIZER, which needs them");
+            "2: 0B0 makes gradients after 0OPTIMIZER, which needs them");
   EXPECT_EQ(fault_of({"0F0 0GRAD_NORM 0B0"}),
-            "2: 0B0 makes gradients behind 0GRAD_NORM, which needs them");
+            "2: 0B0 makes gradients after 0GRAD_NORM, which needs them");
   EXPECT_EQ(fault_of({"0F0 0B0 0OPTIMIZER 0GRAD_NORM"}),
-            "3: 0GRAD_NORM stands behind 0OPTIMIZER, which ends its rank's iteration");
+            "3: 0GRAD_NORM comes after 0OPTIMIZER, which ends its rank's iteration");
   EXPECT_EQ(fault_of({"0F0 0B0 0GRAD_NORM 0REDUCE_GRAD"}),
-            "3: 0REDUCE_GRAD stands behind 0GRAD_NORM, which ends its rank's iteration");
+            "3: 0REDUCE_GRAD comes after 0GRAD_NORM, which ends its rank's iteration");
   EXPECT_EQ(
       fault_of({"0F0 0SEND_F0 0RECV_B0 0B0 0GRAD_NORM", "1RECV_F0 1F0 1B0 1GRAD_NORM 1SEND_B0"}),
-      "4: 1SEND_B0 stands behind 1GRAD_NORM, which ends its rank's iteration");
+      "4: 1SEND_B0 comes after 1GRAD_NORM, which ends its rank's iteration");
   EXPECT_EQ(fault_of({"0F0 0B0 0GRAD_NORM", "1F0 1B0"}),
             "2: 0GRAD_NORM waits for rank 1, which has no GRAD_NORM");
   EXPECT_EQ(fault_of({"0F0 0B0 0REDUCE_TIED", "1F0 1B0", "2F0 2B0 2REDUCE_TIED"}), "");

@@ -250,7 +250,7 @@ void expect_refusal(const PartitionProblem& problem, const std::vector<Truth>& a
     for (int end = one.layout[0]; end <= layer;) end += one.layout[index(++stage)];
     EXPECT_EQ(problem.schedule.placement.rank_of(stage), rank);
     EXPECT_EQ(message,
-              fmt::format("no layout fits into {} a rank: with {} rank {} lacks {}; its largest "
+              fmt::format("no layout fits into {} per rank: with {} rank {} lacks {}; its largest "
                           "layer is layer {}. Give more memory, more stages or smaller "
                           "microbatches",
                           format_bytes(*problem.memory_cap), fmt::join(one.layout, ","), rank,

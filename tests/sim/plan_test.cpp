@@ -235,7 +235,7 @@ TEST(WhyNot, SaysWhereASmallerBubbleDoesNotHelp) {
   Made split = made({{TimePart::compute, 10}, {TimePart::drain, -4}});
   split.one.splits_backward = true;
   EXPECT_EQ(split.why(),
-            "+3.00 ms: bubble 2.00 ms smaller, but I and W apart hide no tensor-parallel "
+            "+3.00 ms: bubble 2.00 ms smaller, but separate I and W hide no tensor-parallel "
             "communication: compute 5.00 ms longer");
   split.fastest.splits_backward = true;
   EXPECT_EQ(split.why(), "+3.00 ms: bubble 2.00 ms smaller, but compute 5.00 ms longer");
@@ -246,7 +246,7 @@ TEST(WhyNot, SaysWhereASmallerBubbleDoesNotHelp) {
 TEST(WhyNot, SaysWhereParametersAreThereTwice) {
   Made twice = made({{TimePart::drain, 2}});
   twice.one.asked = {&family("dualpipe"), {"dualpipe", 2, 4}};
-  EXPECT_EQ(twice.why(), "+1.00 ms: drain 1.00 ms longer; has the parameters twice");
+  EXPECT_EQ(twice.why(), "+1.00 ms: drain 1.00 ms longer; holds the parameters twice");
 }
 
 TEST(WhyNot, SaysWhatIsSavedAndWhatDoesNotFit) {
@@ -254,10 +254,10 @@ TEST(WhyNot, SaysWhatIsSavedAndWhatDoesNotFit) {
   slower.one.memory = slower.one.in_flight = 2.5;
   EXPECT_EQ(slower.why(), "+1.00 ms: drain 1.00 ms longer");
   slower.one.on_front = true;
-  EXPECT_EQ(slower.why(), "+1.00 ms: drain 1.00 ms longer; keeps 1.5 less in flight");
+  EXPECT_EQ(slower.why(), "+1.00 ms: drain 1.00 ms longer; has 1.5 less in flight");
   Made larger = made({});
   larger.one.memory = larger.one.in_flight = 5;
-  EXPECT_EQ(larger.why(), "as fast, but keeps 1 more in flight");
+  EXPECT_EQ(larger.why(), "as fast, but has 1 more in flight");
 
   Made faster = made({{TimePart::drain, -2}});
   for (Candidate* one : {&faster.one, &faster.fastest}) one->prediction.memory.resize(2);

@@ -164,36 +164,35 @@ TEST(ProgramText, PointsAtWhatIsWrong) {
   EXPECT_EQ(error(two_ranks), "no error");
   EXPECT_EQ(error("pipesim-program 2\n"), "p:1:1: 'pipesim-program 2' is not `pipesim-program 1`");
   EXPECT_EQ(error("pipesim-program 1\n"), "p:1:1: holds no rank; write `rank 0` and its streams");
-  EXPECT_EQ(error(two_ranks + "rank 2\n"),
-            "p:8:6: rank 2 does nothing; every rank needs an action");
+  EXPECT_EQ(error(two_ranks + "rank 2\n"), "p:8:6: rank 2 has no action; every rank needs one");
   EXPECT_EQ(changed("0B0 0B1\n", "0B0 0BW1\n"),
             "p:3:23: '0BW1' is of the dialect of 2024, which only CSV has; write B");
-  EXPECT_EQ(changed("rank 0\n", "rank 1\n"), "p:2:6: ranks follow each other; this is `rank 0`");
+  EXPECT_EQ(changed("rank 0\n", "rank 1\n"), "p:2:6: ranks are in order; this is `rank 0`");
   EXPECT_EQ(changed("rank 0\n", ""), "p:2:1: comes before `rank 0`");
   EXPECT_EQ(changed("0F1 0B0", "0F1 0G0"),
             "p:3:19: '0G0' is not an action, such as 2F0, 2SEND_F0 or 2REDUCE_GRAD");
   EXPECT_EQ(changed("transfers 0SEND", "transfer 0SEND"),
-            "p:4:1: 'transfer' is no stream; there is compute, and for SEND and RECV one named "
-            "transfers, or one a directed pair of ranks, such as 0->1");
+            "p:4:1: 'transfer' is not a stream; there is compute, and for SEND and RECV one named "
+            "transfers, or one per directed pair of ranks, such as 0->1");
   EXPECT_EQ(changed("transfers 0SEND_F0", "transfers 0F0"),
-            "p:4:11: 0F0 is no transfer; it stands on compute");
+            "p:4:11: 0F0 is not a transfer; it is on compute");
   EXPECT_EQ(changed("transfers 0SEND", "2->3 0SEND"), "p:4:1: rank 0 has no end of '2->3'");
   EXPECT_EQ(changed("transfers 0SEND_F0 0SEND_F1 0RECV_B0", "0->1 0SEND_F0 0SEND_F1 0RECV_B0"),
-            "p:4:24: 0RECV_B0 stands at the sender's end of '0->1'");
+            "p:4:24: 0RECV_B0 is at the sender's end of '0->1'");
   EXPECT_EQ(changed("transfers 1RECV_F0 1RECV_F1 1SEND_B0 1SEND_B1",
                     "0->1 1RECV_F0 1RECV_F1\n1->0 1SEND_B0 1SEND_B1"),
-            "p:7:6: 1RECV_F0 stands on 0->1, and transfers before it on streams of another sort");
+            "p:7:6: 1RECV_F0 is on 0->1, and transfers before it on streams of another sort");
   EXPECT_EQ(error("pipesim-program 1\nrank 0\ncompute 0F0 0B0\n0->2 0SEND_F0\n2->0 0RECV_B0\n"
                   "rank 1\ncompute 1F0 1B0\n0->1 1RECV_F0\n1->0 1SEND_B0\n"),
-            "p:4:6: 0SEND_F0 stands on '0->2', but its other end is on rank 1");
+            "p:4:6: 0SEND_F0 is on '0->2', but its other end is on rank 1");
   EXPECT_EQ(changed("0RECV_B0 0RECV_B1", "0RECV_B0"),
             "p:3:23: rank 0: 0B1 needs 0RECV_B1 before it");
   EXPECT_EQ(changed("0SEND_F1 0RECV_B0", "0RECV_B0"), "p:4:37: rank 0: 0SEND_F1 is missing");
   EXPECT_EQ(changed("compute   1F0 1B0 1F1 1B1\n", ""),
-            "p:6:46: rank 1: stage 1 has 0 of 2 forwards; every stage needs one a microbatch");
+            "p:6:46: rank 1: stage 1 has 0 of 2 forwards; every stage needs one per microbatch");
   // What an action needs stands behind what waits for it, on another stream.
   EXPECT_EQ(changed("1RECV_F0 1RECV_F1 1SEND_B0 1SEND_B1", "1SEND_B1 1RECV_F0 1RECV_F1 1SEND_B0"),
-            "p:6:11: 1F0 needs 1RECV_F0, which stands on transfers behind 1SEND_B1, whose result "
+            "p:6:11: 1F0 needs 1RECV_F0, which is on transfers after 1SEND_B1, whose result "
             "is not there yet");
   EXPECT_EQ(changed("1F0 1B0 1F1 1B1\n", "1F0 1B0 1F1 1B1 3F1\n").substr(0, 40),
             "p:6:27: 3F1, but no rank holds stage 2; ");
@@ -201,8 +200,7 @@ TEST(ProgramText, PointsAtWhatIsWrong) {
             "p:3:38: rank 0: 0B1 is done twice");
   EXPECT_EQ(changed("0F1 0B0 0B1", "0F1 0B0 0B1 0GRAD_NORM"),
             "p:3:27: rank 0: 0GRAD_NORM waits for rank 1, which has no GRAD_NORM");
-  EXPECT_EQ(changed("rank 1\n", "rank 1\ncompute\n"),
-            "p:6:1: a stream without an action; leave it out");
+  EXPECT_EQ(changed("rank 1\n", "rank 1\ncompute\n"), "p:6:1: a stream without an action; omit it");
 }
 
 // Either form is told by its first line.

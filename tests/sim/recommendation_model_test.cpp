@@ -167,7 +167,7 @@ TEST(RecommendationModels, WrongFilesAreRefused) {
             "m.json:4:9: tables[1].name: is empty; give the table a name");
   EXPECT_EQ(error_with(R"("rows":20)", R"("rows":20,"width":4)"),
             "m.json:4:31: tables[1].width: rows of table 'b' have 4 numbers, but the bottom MLP "
-            "ends with 2, and the interaction needs as many; give 2, or leave it out");
+            "ends with 2, and the interaction needs as many; give 2, or omit it");
   EXPECT_EQ(error_with(R"("rows":20)", R"("rows":281474976710656)"),
             "m.json:4:1: tables[1]: tables up to 'b' have more than 1.0 PiB; use fewer or "
             "smaller ones");

@@ -65,16 +65,16 @@ TEST(Recompute, WrongNamesAreRefused) {
        "--recompute: unknown recomputation ''; known, nearest first: none, full, norms, "
        "products, selective, attention, activation"},
       {"norms,norms",
-       "--recompute norms,norms: norms is there twice; give attention, norms, activation and "
+       "--recompute norms,norms: norms is given twice; give attention, norms, activation and "
        "products at most once each"},
       {"selective,attention",
-       "--recompute selective,attention: attention is there twice; give attention, norms, "
-       "activation and products at most once each (selective is another word for attention)"},
+       "--recompute selective,attention: attention is given twice; give attention, norms, "
+       "activation and products at most once each (selective is another name for attention)"},
       {"full,norms",
-       "--recompute full,norms: full goes with nothing else; give it alone, or some of attention, "
+       "--recompute full,norms: full excludes all others; give it alone, or some of attention, "
        "norms, activation and products"},
       {"norms,none",
-       "--recompute norms,none: none goes with nothing else; give it alone, or some of attention, "
+       "--recompute norms,none: none excludes all others; give it alone, or some of attention, "
        "norms, activation and products"}};
   for (const auto& [text, message] : wrong) {
     EXPECT_EQ(testing::input_error_of([&, given = text] { parse_recompute(given); }), message);
@@ -88,7 +88,7 @@ TEST(Recompute, WhatALayerLacksIsRefused) {
   const std::pair<const char*, const char*> wrong[] = {
       {"attention", "selective: other has no attention"},
       {"norms", "norms: other has no norms"},
-      {"activation", "activation: other has no activation between products of a block"}};
+      {"activation", "activation: other has no activation between GEMMs of a block"}};
   for (const auto& [text, what] : wrong) {
     EXPECT_EQ(
         testing::input_error_of(
@@ -101,7 +101,7 @@ TEST(Recompute, WhatALayerLacksIsRefused) {
   for (const char* text : {"attention", "norms", "activation", "full"}) {
     EXPECT_NE(testing::input_error_of([&] {
                 check_recompute(parse_recompute(text), other);
-              }).find("other is a list of layers, whose backwards take what it says; valid: none"),
+              }).find("other is a list of layers, whose backward times are given; valid: none"),
               std::string::npos);
   }
 }

@@ -525,8 +525,8 @@ TEST(Deadlock, NegativeGoldenNeedsBuffersOrAFifoAnEdge) {
   const auto rendezvous = find_deadlock(program, SendMode::rendezvous);
   ASSERT_TRUE(rendezvous);
   EXPECT_EQ(*rendezvous,
-            "deadlock: 0SEND_F1 on rank 0 waits for 1RECV_F1, which stands behind 1SEND_F0 on rank "
-            "1; 1SEND_F0 on rank 1 waits for 2RECV_F0, which stands behind 0SEND_F1 on rank 0");
+            "deadlock: 0SEND_F1 on rank 0 waits for 1RECV_F1, which comes after 1SEND_F0 on rank "
+            "1; 1SEND_F0 on rank 1 waits for 2RECV_F0, which comes after 0SEND_F1 on rank 0");
   const auto fifo = find_deadlock(program, SendMode::fifo);
   ASSERT_TRUE(fifo);
   EXPECT_NE(fifo->find("rank 0's transfers"), std::string::npos) << *fifo;
@@ -701,8 +701,8 @@ TEST(Csv, ToleratesWhatSpreadsheetsDo) {
 
 TEST(Csv, PointsAtTheFaultyCell) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"", "f.csv: holds no schedule"},
-      {"\n\n", "f.csv: holds no schedule"},
+      {"", "f.csv: has no schedule"},
+      {"\n\n", "f.csv: has no schedule"},
       {"0F0,0X0\n", "f.csv:1:5: '0X0' is not an action"},
       {"0F0,0B0junk\n", "f.csv:1:5: '0B0junk' is not an action"},
       {"0F0,0B\n", "f.csv:1:5: '0B' is not an action"},
@@ -710,16 +710,16 @@ TEST(Csv, PointsAtTheFaultyCell) {
       {"0F0,0B0,0UNSHARD0\n", "f.csv:1:9: '0UNSHARD0' is not an action"},
       {"0F0,-1B0\n", "f.csv:1:5: '-1B0' is not an action"},
       {"0F0,0B9999999999\n", "f.csv:1:5: '0B9999999999' is not an action"},
-      {"0F0,0B0\n\n1F0,1B0\n", "f.csv:2:1: rank 1 does nothing"},
-      {"0F0,0B0\n0F1,0B1\n", "f.csv:2:1: stage 0 stands on rank 0 too"},
+      {"0F0,0B0\n\n1F0,1B0\n", "f.csv:2:1: rank 1 has no action"},
+      {"0F0,0B0\n0F1,0B1\n", "f.csv:2:1: stage 0 is on rank 0 too"},
       {"0F0,0B0\n2F0,2B0\n", "f.csv:2:1: 2F0, but no rank holds stage 1"},
       {"0F0,0B0,0F0\n", "f.csv:1:9: rank 0: 0F0 is done twice"},
       {"0F0,0B0,0B0\n", "f.csv:1:9: rank 0: 0B0 is done twice"},
       {"0F0,0F1,0B0,0REDUCE_GRAD,0B1\n",
-       "f.csv:1:26: rank 0: 0B1 makes gradients behind the last 0REDUCE_GRAD, which are then "
+       "f.csv:1:26: rank 0: 0B1 makes gradients after the last 0REDUCE_GRAD, which are then "
        "never reduced"},
       {"0UNSHARD,0F0,0B0\n",
-       "f.csv:1:1: rank 0: 0UNSHARD is never released; put 0RESHARD behind its last use"},
+       "f.csv:1:1: rank 0: 0UNSHARD is never released; put 0RESHARD after its last use"},
       {"0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0\n", "f.csv:1:23: rank 0: 0UNSHARD is never released"},
       {"0B0,0F0\n", "f.csv:1:1: rank 0: 0B0 needs 0F0 before it"},
       {"0F0,0W0,0I0\n", "f.csv:1:5: rank 0: 0W0 needs 0I0 before it"},
@@ -734,7 +734,7 @@ TEST(Csv, PointsAtTheFaultyCell) {
       {"0F0,(0B0;0F1)OVERLAP_F_B,0B1\n", "f.csv:1:5: rank 0: 0B0 and 0F1 cannot share a cell"},
       {"0F0,(0F1;0B0)OVERLAP,0B1\n", "f.csv:1:5: '(0F1;0B0)OVERLAP' must end in"},
       {"0F0,(0F1;0B0;0W0)OVERLAP_F_B\n", "f.csv:1:5: '(0F1;0B0;0W0)OVERLAP_F_B' joins 3 actions"},
-      {"0F0,(0F1)BATCH_P2P\n", "f.csv:1:5: '0F1' in a BATCH_P2P is no SEND or RECV"},
+      {"0F0,(0F1)BATCH_P2P\n", "f.csv:1:5: '0F1' in a BATCH_P2P is neither SEND nor RECV"},
       {"0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n",
        "f.csv:2:1: rank 1: 1F0 needs 1RECV_F0 before it"},
       {"0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0\n", "f.csv:2:17: rank 1: 1SEND_B0 is missing"},

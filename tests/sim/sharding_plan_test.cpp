@@ -161,7 +161,7 @@ TEST(ShardingPlans, WrongPlansAreRefused) {
   EXPECT_EQ(plan_error(R"("a":{"sharding":"table-wise","rank":4},)" + rest),
             "p.json:1:93: tables.a.rank: there is no rank 4 among 4 ranks; give one from 0 to 3");
   EXPECT_EQ(plan_error(R"("a":{"sharding":"column-wise","ranks":[0,2,0]},)" + rest),
-            "p.json:1:100: tables.a.ranks[2]: rank 0 is there twice; name each once");
+            "p.json:1:100: tables.a.ranks[2]: rank 0 is given twice; name each once");
   EXPECT_EQ(plan_error(R"("a":{"sharding":"column-wise","ranks":[]},)" + rest),
             "p.json:1:95: tables.a.ranks: an empty list; name at least one rank");
   EXPECT_EQ(plan_error(R"("a":{"sharding":"column-wise","ranks":[0,1,2,3]},)" + rest),
@@ -181,7 +181,7 @@ TEST(ShardingPlans, WrongPlansAreRefused) {
         [&] { parse_sharding_plan(text, "p.json", three_tables(), 4, 2); });
   };
   EXPECT_EQ(whole_error(R"({"format":"pipesim-sharding-plan","version":1,"tables":[]})"),
-            "p.json:1:56: tables: must be an object, with a key a table");
+            "p.json:1:56: tables: must be an object, with one key per table");
   EXPECT_EQ(whole_error(R"({"format":"pipesim-sharding-plan","version":2,"tables":{}})"),
             "p.json:1:45: version: this program reads version 1");
 }

@@ -90,7 +90,7 @@ TEST(Software, SaysWhatIsWrong) {
   EXPECT_EQ(refusal(R"("values":{"hidden_exchange":1.5})"),
             "s.json:1:84: values.hidden_exchange: 1.5 is out of range: it must be between 0 and 1");
   EXPECT_EQ(refusal(R"("values":{"layers":"odd"})"),
-            "s.json:1:75: values.layers: 'odd': layers are dealt out by none such; say even or "
+            "s.json:1:75: values.layers: 'odd': no such way to deal layers out; give even or "
             "cost");
   EXPECT_EQ(refusal(R"("values":{"network":[{"nodes":4,"share":1},{"nodes":2,"share":1}]})")
                 .substr(0, 57),

@@ -101,8 +101,8 @@ TEST(Transfers, EagerSendsCompleteByThemselves) {
   costs.stages[0].output_bytes = 8;
   // Eight bytes are not fewer than eight.
   EXPECT_EQ(testing::input_error_of([&] { simulate(program, costs, with(P2p::blocking, 8)); }),
-            "p.csv: deadlock: 0SEND_F1 on rank 0 waits for 1RECV_F1, which stands behind 1SEND_B0 "
-            "on rank 1; 1SEND_B0 on rank 1 waits for 0RECV_B0, which stands behind 0SEND_F1 on "
+            "p.csv: deadlock: 0SEND_F1 on rank 0 waits for 1RECV_F1, which comes after 1SEND_B0 "
+            "on rank 1; 1SEND_B0 on rank 1 waits for 0RECV_B0, which comes after 0SEND_F1 on "
             "rank 0");
   const oracle::Times eager = transfer_times(program, costs, with(P2p::blocking, 9));
   EXPECT_EQ(eager.at({0, Kind::SEND_F, 0}), std::pair(std::int64_t{10}, std::int64_t{13}));

@@ -122,10 +122,11 @@ TEST(WhatIfInput, WrongChangesAreRefused) {
       "; a change is a kind, a rank or both, and a factor: IDS=0.5, LOOKUP@rank1=2, rank0=1.1";
   EXPECT_EQ(refused("IDS"), "--scale: 'IDS': it has no factor" + form);
   EXPECT_EQ(refused("IDS=fast"),
-            "--scale: 'IDS=fast': the factor is no number from 0 to 1000" + form);
-  EXPECT_EQ(refused("IDS=-1"), "--scale: 'IDS=-1': the factor is no number from 0 to 1000" + form);
+            "--scale: 'IDS=fast': the factor is not a number from 0 to 1000" + form);
+  EXPECT_EQ(refused("IDS=-1"),
+            "--scale: 'IDS=-1': the factor is not a number from 0 to 1000" + form);
   EXPECT_EQ(refused("F@stage2=2"),
-            "--scale: 'F@stage2=2': 'F' is no kind of action and no rank" + form);
+            "--scale: 'F@stage2=2': 'F' is neither a kind of action nor a rank" + form);
   std::mt19937_64 random(1);
   const InputBasis basis(
       simulate_input(make_input_program({"base", 1, 3}), random_costs_without_links(random, 1)));

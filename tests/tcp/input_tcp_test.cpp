@@ -61,7 +61,7 @@ TEST(InputTcp, UnequalProgramsAreRefused) {
   const auto outcomes = run_ranks({line + "6", line + "7"});
   EXPECT_EQ(outcomes[0].status, 2);
   EXPECT_EQ(outcomes[0].err,
-            "pipeexec: rank 1: the command line is not the one of rank 0; start all ranks by the "
+            "pipeexec: rank 1: the command line differs from rank 0's; start all ranks with the "
             "same command\n");
   EXPECT_EQ(outcomes[0].out, "");
 }

@@ -190,7 +190,8 @@ TEST(TcpPipeexec, ContradictionsEndItBeforeTraining) {
     for (int times = 0; times < 2; ++times)
       all.push_back(start_process(line + by_hand(port, 1, 3)));
     for (const Outcome& outcome : outcomes_of(all)) {
-      expect_sentence(outcome, 2, "two processes, at 127.0.0.1 and at 127.0.0.1, came as rank 1");
+      expect_sentence(outcome, 2,
+                      "two processes, at 127.0.0.1 and at 127.0.0.1, both came as rank 1");
     }
   }
   {
@@ -208,7 +209,7 @@ TEST(TcpPipeexec, ContradictionsEndItBeforeTraining) {
     all.push_back(start_process(line + by_hand(port, 0, 2)));
     all.push_back(start_process("--schedule 1f1b --microbatches 4" + tiny + by_hand(port, 1, 2)));
     for (const Outcome& outcome : outcomes_of(all)) {
-      expect_sentence(outcome, 2, "rank 1: the command line is not the one of rank 0");
+      expect_sentence(outcome, 2, "rank 1: the command line differs from rank 0's");
     }
   }
 }
@@ -231,9 +232,10 @@ TEST(TcpPipeexec, RefusesWhatDoesNotTellARank) {
   refused("", "which rank is this?");
   refused("--rank 0", "--ranks is missing");
   refused("--ranks 2", "--rank is missing");
-  refused("--rank 2 --ranks 2", "--rank: '2' is no whole number from 0 below --ranks, which is 2");
+  refused("--rank 2 --ranks 2",
+          "--rank: '2' is not a whole number from 0 below --ranks, which is 2");
   refused("--rank 0 --ranks 2", "--master is missing");
-  refused("--rank 0 --ranks 2 --master node1", "'node1' is no host and port");
+  refused("--rank 0 --ranks 2 --master node1", "'node1' is not HOST:PORT");
   refused("--rank 0 --ranks 9999 --master a:1", "9999 ranks; at most 1024");
   expect_sentence(testing::run_command(
                       {PIPEEXEC_COMMAND, "--schedule", "1f1b", "--stages", "2", "--rank", "0"}),

@@ -278,7 +278,7 @@ TEST(Document, WhatIsNoTraceIsNamed) {
       open_traces({folder / "notes.txt", plan, folder / "none", data("chakra_graph.json")});
   EXPECT_EQ(kinds(document), Texts{"run plan.json"});
   ASSERT_EQ(document.not_opened.size(), 3U);
-  EXPECT_NE(document.not_opened[0].find("notes.txt: no Chrome trace"), std::string::npos);
+  EXPECT_NE(document.not_opened[0].find("notes.txt: not a Chrome trace"), std::string::npos);
   EXPECT_NE(document.not_opened[1].find("cannot read"), std::string::npos);
   EXPECT_NE(document.not_opened[2].find("an execution trace"), std::string::npos);
   EXPECT_EQ(add_traces(document, {plan}).not_opened, Texts{});
@@ -286,7 +286,7 @@ TEST(Document, WhatIsNoTraceIsNamed) {
   const std::string refusal = testing::input_error_of([&] {
     open_traces({folder / "notes.txt", folder / "none"});
   });
-  EXPECT_NE(refusal.find("notes.txt: no Chrome trace"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("notes.txt: not a Chrome trace"), std::string::npos) << refusal;
   EXPECT_NE(refusal.find("; cannot read"), std::string::npos) << refusal;
   EXPECT_NE(testing::input_error_of([] { open_traces({}); }), testing::no_error);
 }

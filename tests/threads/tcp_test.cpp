@@ -305,9 +305,10 @@ TEST(TcpMeeting, AnotherVersionIsRefused) {
   const Stranger stranger(port.number());
   stranger.say(bytes_of_hello(other));
   first.join();
-  EXPECT_EQ(said,
-            "a process at 127.0.0.1 is a pipeexec that rank 0's doesn't understand; start the same "
-            "version on machines of one kind");
+  EXPECT_EQ(
+      said,
+      "a process at 127.0.0.1 is a pipeexec that rank 0's does not understand; start the same "
+      "version on machines of one kind");
 }
 
 }  // namespace

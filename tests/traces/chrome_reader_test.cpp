@@ -354,13 +354,13 @@ TEST(ChromeReader, WhatIsNoEventIsLeftOutAndCounted) {
       R"([{"ph":"i","ts":1},5,"a",null,[{"ph":"i"}],{"ph":tru},{"ph":"i" "ts":1},{"ph":"i","ts":2}])");
   ASSERT_EQ(read.events.size(), 2U);
   EXPECT_EQ(read.events[1].index, 7);
-  EXPECT_EQ(read.warned("no events"), 4);
+  EXPECT_EQ(read.warned("not events"), 4);
   EXPECT_EQ(read.warned("no JSON"), 2);
-  EXPECT_NE(read.warnings.text().find("event 5: events that are no JSON, left out (2 in all)"),
+  EXPECT_NE(read.warnings.text().find("event 5: events that are not JSON, left out (2 in all)"),
             std::string::npos)
       << read.warnings.text();
   EXPECT_EQ(read_text(R"([{"ph":"i"}] more)").warned("after the end"), 1);
-  EXPECT_EQ(read_text(R"({"a":tru,"traceEvents":[]})").warned("member 'a' is no JSON"), 1);
+  EXPECT_EQ(read_text(R"({"a":tru,"traceEvents":[]})").warned("member 'a' is not JSON"), 1);
 }
 
 // Cut at every byte, an event is there or it is not.
@@ -435,8 +435,7 @@ TEST(ChromeReader, DamagedGzip) {
     EXPECT_EQ(read.warned("break off or are damaged"), 1) << read.warnings.text();
   }
   constexpr std::size_t header = 10;
-  EXPECT_NE(refusal_of(packed.substr(0, header)).find("damaged from their start"),
-            std::string::npos);
+  EXPECT_NE(refusal_of(packed.substr(0, header)).find("damaged from the start"), std::string::npos);
 }
 
 // gzip files may have several members, and be followed by anything.

@@ -235,7 +235,7 @@ TEST(EventTrace, BeginsWithoutEnds) {
   EXPECT_EQ(slices(trace), (Texts{"thread 1/0 a 1000..10000", "thread 1/1 b 2000..5000",
                                   "thread 1/2 lost 3000..5000", "thread 2/0 last 6000..10000"}));
   EXPECT_EQ(warned(trace, "did not begin"), 1);
-  EXPECT_EQ(warned(trace, "with what is around them"), 1);
+  EXPECT_EQ(warned(trace, "with the slice around them"), 1);
   EXPECT_EQ(warned(trace, "until the end of the trace"), 1);
 }
 
@@ -354,7 +354,7 @@ TEST(EventTrace, CountersOneTrackAKey) {
   }
   EXPECT_EQ(texts, (Texts{"memory used on 1: 1000=1.00 3000=2.00", "memory free on 1: 3000=7.50",
                           "load on 3: 1000=-400", "load 6 on 1: 1000=3.00"}));
-  EXPECT_EQ(warned(trace, "counters that are no numbers"), 2);
+  EXPECT_EQ(warned(trace, "counters that are not numbers"), 2);
 }
 
 TEST(EventTrace, ACounterWithAnIdIsNoOtherOfThatName) {

@@ -47,9 +47,9 @@ std::string program_error(const std::string& text) {
 TEST(InputProgramText, ManyRanksAndBatchesTakeLittleMemory) {
   EXPECT_EQ(parse_input_program(one_batch("ranks 0-4095"), "p").ranks(), most_input_ranks);
   EXPECT_EQ(program_error(one_batch("ranks 0-4096")),
-            "p:4: there may be 4,096 ranks at most, not a rank 4096");
+            "p:4: there are at most 4,096 ranks, so no rank 4096");
   EXPECT_EQ(program_error(one_batch("ranks 0-999999999")),
-            "p:4: there may be 4,096 ranks at most, not a rank 999999999");
+            "p:4: there are at most 4,096 ranks, so no rank 999999999");
   EXPECT_EQ(program_error(with(one_batch(), "batches 1", "batches 1000000000")),
             "p:21: rank 0: NEXT1 is missing");
 }
@@ -87,10 +87,9 @@ TEST(InputProgramText, WrongLinesAreNamed) {
             "p:6: unknown stream 'memory'; known, nearest first: memcpy, host, prepare, lookup, "
             "compute, output, prefetch, reduction, data_dist");
   EXPECT_EQ(changed("memcpy    COPY0", "memcpy COPY"),
-            "p:6: 'COPY' is no action; one is a kind and a batch: COPY0");
-  EXPECT_EQ(
-      changed("memcpy    COPY0", "memcpy COPY0 then NEXT0"),
-      "p:6: behind its action a call has nothing, or `after` and the actions that it waits for");
+            "p:6: 'COPY' is not an action; one is a kind and a batch: COPY0");
+  EXPECT_EQ(changed("memcpy    COPY0", "memcpy COPY0 then NEXT0"),
+            "p:6: after its action a call has nothing, or `after` and the actions it waits for");
   EXPECT_EQ(changed("SPLITS0 after COPY0", "SPLITS0 after COPY1"),
             "p:7: SPLITS0 waits for COPY1, which its rank has not called before it");
 }
@@ -102,13 +101,13 @@ TEST(InputProgramFaults, WhatABatchLacksOrHasTwiceIsNamed) {
   EXPECT_EQ(changed("compute   UPDATE0\n", ""), "p:20: rank 0: UPDATE0 is missing");
   EXPECT_EQ(changed("batches 1", "batches 1000000000"), "p:21: rank 0: NEXT1 is missing");
   EXPECT_EQ(changed("compute   UPDATE0\n", "compute UPDATE0\ncompute UPDATE0\n"),
-            "p:18: rank 0: UPDATE0 is there twice");
+            "p:18: rank 0: UPDATE0 is given twice");
   EXPECT_EQ(changed("compute   UPDATE0\n", "compute UPDATE0\ncompute LOOKUP1\n"),
             "p:18: rank 0: LOOKUP1 is of batch 1, but batches are 0 to 0");
   EXPECT_EQ(changed("host      NEXT0", "memcpy NEXT0"),
-            "p:5: rank 0: NEXT0 stands on stream memcpy, but the host does it: host");
+            "p:5: rank 0: NEXT0 is on stream memcpy, but the host does it: host");
   EXPECT_EQ(changed("memcpy    COPY0", "host COPY0"),
-            "p:6: rank 0: COPY0 stands on stream host, but the host does NEXT and READ alone");
+            "p:6: rank 0: COPY0 is on stream host, but the host does NEXT and READ alone");
 }
 
 TEST(InputProgramFaults, ARaceIsNamed) {
@@ -117,16 +116,16 @@ TEST(InputProgramFaults, ARaceIsNamed) {
   };
   EXPECT_EQ(changed("SPLITS0 after COPY0", "SPLITS0"),
             "p:7: rank 0: SPLITS0 may start before COPY0 has ended: no stream and no `after` puts "
-            "it behind that");
+            "it after that");
   EXPECT_EQ(changed("READ0 after SPLITS0", "READ0"),
             "p:8: rank 0: READ0 may start before SPLITS0 has ended: no stream and no `after` puts "
-            "it behind that");
+            "it after that");
   EXPECT_EQ(changed(" after IDS0", ""),
             "p:11: rank 0: LOOKUP0 may start before IDS0 has ended: no stream and no `after` puts "
-            "it behind that");
+            "it after that");
   EXPECT_EQ(changed("REDUCE_TOP0 REDUCE_BOTTOM0", "REDUCE_TOP0"),
             "p:20: rank 0: OPTIMIZER0 may start before REDUCE_BOTTOM0 has ended: no stream and no "
-            "`after` puts it behind that");
+            "`after` puts it after that");
   // Blocking the host is as good as a wait: READ0 has COPY0 behind it.
   EXPECT_EQ(to_text(parse_input_program(with(one_batch(), "BOTTOM0 after COPY0", "BOTTOM0"), "p")),
             with(one_batch(), "BOTTOM0 after COPY0", "BOTTOM0"));
@@ -155,14 +154,14 @@ TEST(InputProgramFaults, WhatOneBatchDoesToTheNextIsKnown) {
     program.calls[0][places.of(InputKind::LOOKUP, 1)].stream = InputStream::lookup;
     // It starts behind READ1, and that behind nothing of batch 0 on the compute stream.
     EXPECT_EQ(find_fault(program)->rule,
-              "LOOKUP1 may start before UPDATE0 has ended: no stream and no `after` puts it behind "
+              "LOOKUP1 may start before UPDATE0 has ended: no stream and no `after` puts it after "
               "that");
   }
   {  // one step stale means before the update, not whenever
     const auto fault = find_fault(two_batches(true));
     ASSERT_TRUE(fault);
     EXPECT_EQ(fault->rule,
-              "UPDATE0 may start before LOOKUP1 has ended: no stream and no `after` puts it behind "
+              "UPDATE0 may start before LOOKUP1 has ended: no stream and no `after` puts it after "
               "that");
   }
   {
@@ -181,7 +180,7 @@ TEST(InputProgramFaults, WhatOneBatchDoesToTheNextIsKnown) {
       program.calls[0].push_back(call);
     }
     EXPECT_EQ(find_fault(program)->rule,
-              "TOP_BACKWARD1 adds to gradients that no ZERO_GRAD clears behind OPTIMIZER0");
+              "TOP_BACKWARD1 adds to gradients that no ZERO_GRAD clears after OPTIMIZER0");
   }
   {  // no step ends with the first of two batches to a step
     InputProgram program = two_batches(false);
@@ -199,7 +198,7 @@ TEST(InputProgramFaults, RanksWithOtherOrdersOfCollectivesAreRefused) {
            "REDUCE_BOTTOM0 after BOTTOM_BACKWARD0\nreduction REDUCE_TOP0 after TOP_BACKWARD0\n");
   EXPECT_EQ(program_error(one_batch() + swapped),
             "p:36: rank 1: collective 1 of stream reduction is REDUCE_BOTTOM0, but REDUCE_TOP0 on "
-            "rank 0: ranks would wait for each other for ever");
+            "rank 0: ranks would wait for each other forever");
 }
 
 TEST(InputProgramFaults, ACircleThroughTwoStreamsIsNamed) {
@@ -215,7 +214,7 @@ TEST(InputProgramFaults, ACircleThroughTwoStreamsIsNamed) {
       with(with(one_batch("rank 1"), "pipesim-input-program 1\nbatches 1\n", ""),
            "compute   OUTPUT_BACKWARD0\n", "compute   OUTPUT_BACKWARD0 after REDUCE_TOP0\n");
   EXPECT_EQ(program_error(moved + other),
-            "p:15: rank 0: the ranks wait for each other for ever: rank 0's OUTPUT_BACKWARD0 waits "
+            "p:15: rank 0: the ranks wait for each other forever: rank 0's OUTPUT_BACKWARD0 waits "
             "for rank 1 to come to it; rank 1's OUTPUT_BACKWARD0 waits for REDUCE_TOP0; rank 1's "
             "REDUCE_TOP0 waits for rank 0 to come to it; rank 0's REDUCE_TOP0 waits for "
             "OUTPUT_BACKWARD0");

@@ -210,7 +210,7 @@ std::string error_with(const std::string& what, const std::string& instead,
 
 TEST(InputTrace, RefusesWhatIsWrong) {
   EXPECT_EQ(error_with("pipesim-input-trace", "pipesim-trace"),
-            "t.json: it is no trace of an input pipeline: metadata.pipesim.format is not "
+            "t.json: it is not a trace of an input pipeline: metadata.pipesim.format is not "
             "'pipesim-input-trace'");
   EXPECT_EQ(error_with("\"version\":1", "\"version\":2"),
             "t.json: metadata.pipesim:1:43: version: this program reads version 1");
@@ -225,7 +225,7 @@ TEST(InputTrace, RefusesWhatIsWrong) {
             "t.json: metadata.pipesim:1:167: program:7: SPLITS0 waits for COPY0, which its rank "
             "has not called before it");
   EXPECT_EQ(error_with("\"kind\":\"COPY\",\"batch\":1", "\"kind\":\"COPY\",\"batch\":2"),
-            "t.json: event 133: COPY2 of rank 1 is there twice");
+            "t.json: event 133: COPY2 of rank 1 is given twice");
   EXPECT_EQ(error_with("\"kind\":\"COPY\",\"batch\":1", "\"kind\":\"COPY\",\"batch\":3"),
             "t.json: event 77: COPY3 of rank 1 is not in the program");
   EXPECT_EQ(error_with("\"kind\":\"COPY\"", "\"kind\":\"PREPARE\""),
@@ -237,14 +237,14 @@ TEST(InputTrace, RefusesWhatIsWrong) {
   EXPECT_EQ(error_with("\"rank\":1", "\"rank\":2"),
             "t.json: event 25: NEXT0 of rank 2 is not in the program");
   EXPECT_EQ(error_with("\"stream\":\"memcpy\"", "\"stream\":\"compute\""),
-            "t.json: event 27: COPY0 of rank 1 stands on stream compute, in the program on memcpy");
+            "t.json: event 27: COPY0 of rank 1 is on stream compute, in the program on memcpy");
   EXPECT_EQ(error_with("\"ready_ns\":", "\"ready_ns\":9"),
             "t.json: event 24: NEXT0 of rank 0 starts before it is ready");
   EXPECT_EQ(error_with("\"called_ns\":0,", ""),
             "t.json: event 24: called_ns must be a whole number, not ''");
   EXPECT_EQ(error_with("\n]}\n", ""), "t.json: it breaks off in the middle");
   EXPECT_EQ(error_with("\"losses\":[", "\"losses\":[1,", measured_run()),
-            "t.json: metadata.pipesim:1:315: losses: it has a number a batch");
+            "t.json: metadata.pipesim:1:315: losses: it has a number per batch");
   EXPECT_EQ(error_with("\"memory\":[", "\"memory\":[{},", measured_run()),
             "t.json: metadata.pipesim:1:182: memory[0]: key 'tables' is missing");
 }

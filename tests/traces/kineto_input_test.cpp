@@ -59,7 +59,7 @@ TEST(KinetoInferred, RefusesWhatDoesNotFit) {
       refusal(traces),
       "trace0.json: no range like `PP:0F0` or `Forward 0` says which action of a pipeline ran, "
       "but it holds 8 backward_step, 8 forward_step: give the schedule that ran by "
-      "--schedule, by whose order the n-th of them is told");
+      "--schedule, whose order tells which is the n-th of them");
   ReadOptions options;
   options.profile.program = {"0F0,0F1,0F2,0B0,0B1,0B2", "1F0,1F1,1F2,1B0,1B1,1B2"};
   EXPECT_EQ(refusal(traces, options),
@@ -74,7 +74,7 @@ TEST(KinetoInferred, RefusesWhatDoesNotFit) {
             "trace0.json: the schedule has 1 rank, the files 2; give one of each rank, or name "
             "those of one pipeline by --ranks");
   options.profile.program = {"0F0,0F1,0B0,0B1", "what"};
-  EXPECT_EQ(refusal(traces, options), "the schedule's row of rank 1: 'what' is no action");
+  EXPECT_EQ(refusal(traces, options), "the schedule's row of rank 1: 'what' is not an action");
 }
 
 TEST(KinetoInput, RefusesARankTwice) {
@@ -180,7 +180,7 @@ TEST(KinetoInput, RefusesTimesThatAreFarApart) {
   Profile only(0, 1);
   only.range("PP:0F0", 0, 10).range("PP:0F1", 2e12, 10);
   EXPECT_EQ(refusal({only.json()}),
-            "trace0.json: 0F1 is more than 11 days from the first iteration; leave out what is not "
+            "trace0.json: 0F1 is more than 11 days from the first iteration; omit what is not "
             "of the run");
 }
 

@@ -76,7 +76,7 @@ rank 1  | stage 1                   |   | stage 3                   |
         +---------------------------+   +---------------------------+
           v F ^ B 1.0 KiB to rank 0
 
-messages  F activations, B their gradients; bytes of a microbatch
+messages  F activations, B their gradients; bytes per microbatch
 tied      ranks 0 and 1 sum the gradients of the matrix that both have: 2.0 KiB
           each way an iteration
 )");
@@ -103,9 +103,9 @@ devices 4-5  | block 1                   |< B| block 2                   |
              | 1.2 M parameters, 2.3 MiB |   | 1.2 M parameters, 2.3 MiB |
              +---------------------------+   +---------------------------+
 
-messages   F activations, B their gradients; bytes of a microbatch, from each
+messages   F activations, B their gradients; bytes per microbatch, from each
            device
-           between stages of one rank nothing is sent
+           stages of one rank send nothing to each other
 boxes      parameters that each device computes with, bytes of weights that it
            keeps
 tensor     2 devices have a part of each layer of their rank

@@ -191,7 +191,7 @@ TEST(Pipelines, RefuseWhatDoesNotFit) {
             "ranks 1, 5; 3 of the ranks 2, 6; 4 of the ranks 3, 7");
   EXPECT_EQ(files.refusal(by_ranks({0, 8})),
             "--ranks: no file is of rank 8; the files are of ranks 0, 1, 2, 3, 4, 5, 6, 7");
-  EXPECT_EQ(files.refusal(by_ranks({0, 0})), "--ranks: 0 is there twice; name each rank once");
+  EXPECT_EQ(files.refusal(by_ranks({0, 0})), "--ranks: 0 is given twice; name each rank once");
   EXPECT_EQ(files.refusal(by_ranks({4})),
             "--ranks: the schedule has 2 ranks, and 1 is named; name one of each");
   EXPECT_EQ(files.refusal(by_ranks({0, 4, 1})),

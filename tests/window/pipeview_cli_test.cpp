@@ -218,9 +218,9 @@ TEST(PipeviewCommand, TakesWhatIsSaidOfProfiles) {
     };
     refused({"--schedule", order, "--replica", "9"}, "9 is none: 1 of the ranks 0, 4");
     refused({"--schedule", order, "--ranks", "0,9"}, "no file is of rank 9");
-    refused({"--schedule", order, "--ranks", "0,0"}, "0 is there twice");
+    refused({"--schedule", order, "--ranks", "0,0"}, "0 is given twice");
     refused({"--schedule", order, "--ranks", "0"}, "the schedule has 2 ranks, and 1 is named");
-    refused({"--schedule", order, "--ranks", "x"}, "'x' is no rank");
+    refused({"--schedule", order, "--ranks", "x"}, "'x' is not a rank");
     refused({"--schedule", folder / "none.csv"}, "none.csv");
     refused({"--replica", "2"}, "give the schedule that ran by --schedule");
   }

@@ -1,4 +1,4 @@
-// Decimal numbers of any length, scaled to whole ones without a detour over
+// Decimal numbers of any length, scaled to integers without going through
 // binary fractions. Pure; any thread.
 #pragma once
 
@@ -20,8 +20,8 @@ struct ScaledDecimal {
 // around; out of range beyond 64 bits.
 ScaledDecimal scale_decimal(std::string_view text, int scale);
 
-// The whole number nearest to `text`: 3, 3.0, or in blanks. Nothing where it is no
-// number of 64 bits.
+// The whole number nearest to `text`: 3, 3.0, or in blanks. Nothing if it is not
+// a 64-bit number.
 std::optional<std::int64_t> whole_number(std::string_view text);
 
 }  // namespace pipesim

@@ -2,7 +2,7 @@
 //
 // Libraries throw Error and nothing else of their own; only main() catches it,
 // prints `pipesim: <what()>` and turns the cause into the exit status. An
-// error is one sentence that says where, what, and how to mend it.
+// error is one sentence that says where, what, and how to fix it.
 #pragma once
 
 #include <stdexcept>
@@ -26,7 +26,7 @@ class Error : public std::runtime_error {
   Cause cause_;
 };
 
-// The two ways to make one; `message` reads "where: what; how to mend it".
+// The two ways to make one; `message` reads "where: what; how to fix it".
 inline Error input_error(const std::string& message) { return {Error::Cause::input, message}; }
 inline Error work_error(const std::string& message) { return {Error::Cause::work, message}; }
 

@@ -303,8 +303,7 @@ OutputFile::OutputFile(std::string path, bool gzip) : state_(std::make_unique<St
     if (exists && ::access(state.path.c_str(), W_OK) != 0) state.fail("write");
     struct stat link {};
     if (!exists && ::lstat(state.path.c_str(), &link) == 0) {
-      throw input_error(
-          fmt::format("cannot write {}: it is a link that leads nowhere", quote(state.path)));
+      throw input_error(fmt::format("cannot write {}: it is a dangling link", quote(state.path)));
     }
     state.target = state.path;
     if (char resolved[PATH_MAX]; exists && ::realpath(state.path.c_str(), resolved) != nullptr) {

@@ -8,11 +8,11 @@
 
 namespace pipesim {
 
-// The content of `path`, a file or a pipe of 1 GiB at most, or an input error that says why
-// it can't be read.
+// The content of `path`, a file or a pipe of at most 1 GiB; an input error says why it
+// can't be read.
 std::string read_file(const std::string& path);
 
-// A file or a pipe read from its beginning on, plain or gzip; its first bytes tell which.
+// A file or a pipe read from its beginning, plain or gzip; its first bytes tell which.
 // Opening fails at once, as an input error. One owner, one thread.
 class InputFile {
  public:
@@ -21,12 +21,12 @@ class InputFile {
   InputFile(InputFile&&) noexcept;
   InputFile& operator=(InputFile&&) = delete;
 
-  // Puts up to `size` bytes at `to`, less only at the end; 0 there. Where compressed data
-  // break off or are damaged, that is the end, see damaged().
+  // Puts up to `size` bytes at `to`, fewer only at the end, where it returns 0. Truncated or
+  // damaged compressed data end there; see damaged().
   std::size_t read(char* to, std::size_t size);
   bool damaged() const;
   const std::string& path() const;
-  std::int64_t bytes() const;  // on disk; 0 for what is no regular file
+  std::int64_t bytes() const;  // on disk; 0 if not a regular file
   double share_read() const;   // of those bytes, from 0 to 1
 
  private:
@@ -34,12 +34,12 @@ class InputFile {
   std::unique_ptr<State> state_;
 };
 
-// A file under construction. What is written goes to a temporary file beside
+// A file under construction. Writes go to a temporary file next to
 // `path`; commit() renames it into place; without commit() the destructor
-// removes it, as does the system or a signal's handler where the process is ended, so
+// removes it, as does the system or a signal handler if the process ends, so
 // `path` never holds half a result. An existing path that is not a regular file (a
 // pipe, a terminal) is written directly. Opening fails at once, as an input error,
-// where the path can't be written, before any work is done. One owner, one thread.
+// if the path can't be written, before any work is done. One owner, one thread.
 class OutputFile {
  public:
   explicit OutputFile(std::string path, bool gzip = false);

@@ -1,5 +1,5 @@
-// A table that grows by blocks, so that nothing it holds is copied meanwhile, and
-// becomes one vector in the end. One owner, one thread.
+// A table that grows by blocks, without copying its elements, and becomes one vector
+// in the end. One owner, one thread.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class Gathering {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // Takes all out, in their order. Each block is given back once it is copied:
+  // Takes all elements out, in order. Each block is freed once it is copied:
   // there is never much more than one copy.
   LargeVector<T> take() {
     LargeVector<T> all;

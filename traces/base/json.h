@@ -1,6 +1,6 @@
-// JSON to be written: values built in order, and their text.
+// JSON output: values built in order, and their text.
 //
-// What reads JSON is json_reader.h, which knows positions. This is a narrow face of
+// json_reader.h reads JSON, with positions. This is a narrow interface to
 // nlohmann-json, whose header takes seconds to compile: json.cpp alone includes it.
 // Plain values; any thread.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace pipesim {
 
-// A vector, an array or the like, and no text.
+// A vector, an array or the like, but not a string.
 template <typename List>
 concept Listed = !std::convertible_to<List, std::string_view> && requires(const List& list) {
   list.begin();
@@ -27,7 +27,7 @@ concept Listed = !std::convertible_to<List, std::string_view> && requires(const 
 
 class Json {
  public:
-  // Null, which becomes a list or an object where it is used as one.
+  // Null, which becomes a list or an object when used as one.
   Json() = default;
   Json(std::nullptr_t) {}
   Json(std::string text) : type_(Type::text), text_(std::move(text)) {}
@@ -41,27 +41,27 @@ class Json {
   Json(const std::optional<T>& value) {
     if (value) *this = Json(*value);
   }
-  // A list of what a vector, array or the like holds.
+  // A list of the elements of a vector, array or the like.
   Json(const Listed auto& list) : type_(Type::list), items_(list.begin(), list.end()) {}
-  // An object where every item is a list of a text and a value, else a list.
+  // An object if every item is a pair of a text and a value, else a list.
   Json(std::initializer_list<Json> items);
 
   static Json array() { return Json(Type::list, {}); }
   static Json object() { return Json(Type::object, {}); }
-  // Text that is JSON already, and stands as it is.
+  // Text that is JSON already, written as it is.
   static Json verbatim(std::string text) { return Json(Type::verbatim, std::move(text)); }
 
-  // Of an object, or null: the member, appended as null where it is missing.
+  // The member of an object or null, appended as null if missing.
   Json& operator[](std::string_view key);
-  // Of a list; push_back() makes one of null.
+  // Appends to a list; null becomes one.
   Json& operator[](std::size_t index) { return items_[index]; }
   Json& back() { return items_.back(); }
   std::size_t size() const { return items_.size(); }
   void push_back(Json item);
 
   // On one line, or on lines indented by `indent` a level. Numbers with a fraction
-  // print shortest so that they read back as they are; what is not finite as null;
-  // what is not UTF-8 as U+FFFD.
+  // print in the shortest form that reads back exactly; non-finite numbers as null;
+  // invalid UTF-8 as U+FFFD.
   std::string dump(int indent = -1) const;
 
  private:
@@ -75,12 +75,12 @@ class Json {
   void put(std::string& out, int indent, int depth) const;
 
   Type type_ = Type::null;
-  std::string text_;               // of a text, and what stands as it is
-  std::vector<std::string> keys_;  // of an object, one an item
+  std::string text_;               // of a text, or raw JSON
+  std::vector<std::string> keys_;  // of an object, one per item
   std::vector<Json> items_;
 };
 
-// As it stands in JSON, between quotes.
+// As in JSON, between quotes.
 std::string quoted_json(std::string_view text);
 
 }  // namespace pipesim

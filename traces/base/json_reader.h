@@ -1,7 +1,7 @@
-// JSON configuration read strictly, with the place of every value.
+// JSON configuration read strictly, with the position of every value.
 //
-// For costs, models and clusters: small documents where a mistake must be
-// pointed at ("costs.json:4:7: stages[1].forward_ns: ..."). Traces of millions
+// For costs, models and clusters: small documents whose errors must be
+// located ("costs.json:4:7: stages[1].forward_ns: ..."). Traces of millions
 // of events have a streaming reader of their own. Values own what they hold;
 // reading is const and may be done from any thread.
 #pragma once
@@ -77,21 +77,21 @@ class JsonCursor {
   std::string path_;
 };
 
-// The members of an object, asked for by name; finish() refuses every member
-// that nobody asked for.
+// The members of an object, read by name; finish() refuses every member
+// that was not read.
 class JsonMembers {
  public:
   explicit JsonMembers(const JsonCursor& object);
 
   bool has(std::string_view key) const;
   JsonCursor required(std::string_view key);
-  // The member or, where it is absent, `fallback`.
+  // The member or, if absent, `fallback`.
   std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t least,
                           std::int64_t most);
   bool boolean_or(std::string_view key, bool fallback);
   // Requires `format` to be that name and `version` that number.
   void format(std::string_view name, std::int64_t version);
-  // Calls `use` with the member where it is present.
+  // Calls `use` with the member if present.
   template <typename Use>
   void optional(std::string_view key, Use use) {
     known_.emplace(key);

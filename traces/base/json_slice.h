@@ -1,8 +1,8 @@
 // A value within JSON text that is known to be valid and to have no blanks between its
-// tokens, as the members of a ChromeTrace. Nothing is built: what is asked for is
-// searched in the text, so that a value takes no more memory than its text.
+// tokens, like the members of a ChromeTrace. Nothing is built: each query searches
+// the text, so a value takes no more memory than its text.
 //
-// Refers to the text, which outlives it. Plain values; any thread.
+// Refers to the text, which must outlive it. Plain values; any thread.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +27,9 @@ class JsonSlice {
   // A whole number of 64 bits, written as one.
   std::optional<std::int64_t> whole() const;
 
-  // The member of an object; of several with one name the last.
+  // The member of an object; the last of several with one name.
   std::optional<JsonSlice> find(std::string_view key) const;
-  // The first of a list that has one.
+  // The first item of a list that is not empty.
   std::optional<JsonSlice> front() const;
   // Calls use(item) for each of a list, in order.
   template <typename Use>

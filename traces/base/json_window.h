@@ -1,10 +1,10 @@
-// JSON as others write it, from a file of any size, value by value.
+// JSON as other programs write it, from a file of any size, value by value.
 //
-// A window moves over the text, and holds one value whole at a time, for a
-// parser to take apart in place. What is common though it is not JSON is put
-// right on the way: control characters in strings are blanks here, nan and inf
+// A window moves over the text and holds one whole value at a time, for a
+// parser to take apart in place. Common deviations from JSON are corrected
+// on the way: control characters in strings are blanks here, nan and inf
 // NaN and Inf, half a surrogate pair the replacement character. A byte-order mark is
-// passed over. One owner, one thread.
+// skipped. One owner, one thread.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,23 @@ class JsonWindow {
   // Plain or gzip.
   explicit JsonWindow(const std::string& path);
 
-  // The next byte that is no blank, which stays; 0 at the end of the text.
+  // The next byte that is not a blank, without taking it; 0 at the end of the text.
   char peek();
-  // Takes the byte that peek() has shown.
+  // Takes the byte that peek() returned.
   void skip();
 
   struct Value {
-    std::span<char> text;  // good till the next call of anything, with a zero byte behind it
+    std::span<char> text;  // valid until the next call, followed by a zero byte
     int depth = 0;         // of lists and objects in it, itself included
   };
-  // The value that starts where peek() looks, bracket for bracket: what is
-  // between them may be no JSON. Empty where none can start; nothing where the
-  // text ends before the value does. Throws where it has more than most_bytes.
+  // The value that starts at peek(), matched by brackets: what is
+  // between them may not be JSON. Empty if none can start; nothing if the
+  // text ends before the value does. Throws if it has more than most_bytes.
   std::optional<Value> take();
 
   static constexpr std::size_t most_bytes = std::size_t{1} << 28;
 
-  // Of what peek() shows, in the unpacked text, from 0.
+  // Position of peek() in the unpacked text, from 0.
   std::int64_t offset() const { return passed_ + static_cast<std::int64_t>(at_); }
   // The first bytes of the text, as they were.
   const std::string& head() const { return head_; }
@@ -56,7 +56,7 @@ class JsonWindow {
   std::size_t at_ = 0;
   std::size_t end_ = 0;
   std::int64_t passed_ = 0;  // bytes before the window
-  char behind_ = '\0';       // where the zero byte behind a value stands, at at_
+  char behind_ = '\0';       // the byte replaced by the zero after a value, at at_
   bool is_held_ = false;     // it stands there
   bool at_end_ = false;      // of the file
 };

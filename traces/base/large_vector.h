@@ -1,6 +1,6 @@
-// A vector for tables of many megabytes: its memory comes in huge pages where
-// the system has them, which spares a page fault every 4 KiB, and zeroed as
-// the system hands it out, which spares writing the zeros again.
+// A vector for tables of many megabytes: its memory comes in huge pages if
+// the system has them, which saves a page fault every 4 KiB, and zeroed by
+// the system, which saves writing the zeros again.
 #pragma once
 
 #include <sys/mman.h>

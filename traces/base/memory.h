@@ -1,4 +1,4 @@
-// What fits into this machine's memory, asked before it is taken.
+// Checks that an allocation fits into this machine's memory, before it is made.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,20 @@
 
 namespace pipesim {
 
-// What the system says is available, or what the limits of this process and its control
-// groups leave where that is less.
+// The memory that the system reports as available, or less if the limits of this process
+// and its control groups leave less.
 std::int64_t available_memory_bytes();
 
-// What control groups leave of `most`, those around them included: `groups` as
-// /proc/self/cgroup has them, of either version, mounted at `root`.
+// What control groups and their parents leave of `most`: `groups` as in
+// /proc/self/cgroup, of either version, mounted at `root`.
 std::int64_t group_memory_bytes(std::string_view groups, const std::string& root,
                                 std::int64_t most);
 
-// What is said where memory has run out all the same.
+// The message if memory runs out anyway.
 inline constexpr const char* out_of_memory =
     "out of memory; use fewer stages, microbatches or ranks, or smaller batches";
 
-// Throws an input error with the estimate where `bytes` exceed that. `what`
+// Throws an input error with the estimate if `bytes` exceed that. `what`
 // needs the memory: "4 stages x 8 microbatches".
 void check_memory(const std::string& what, double bytes);
 

@@ -1,8 +1,8 @@
 // The name of a file under construction, which must not outlive its maker.
 //
-// The file is removed when the object goes, and when SIGHUP, SIGINT or SIGTERM ends the
-// process: the first object installs handlers where a signal has its default action. At
-// most 16 files at once are known to them. One owner; objects in any threads.
+// The file is removed when the object is destroyed, and when SIGHUP, SIGINT or SIGTERM ends the
+// process: the first object installs handlers for signals with the default action. They know at
+// most 16 files at once. One owner; objects in any threads.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@ namespace pipesim {
 
 class PartFile {
  public:
-  // Before the file is made, so that at no time one is left.
+  // Call before the file is made, so none is ever left behind.
   explicit PartFile(std::string name);
   ~PartFile();
   PartFile(const PartFile&) = delete;
   PartFile& operator=(const PartFile&) = delete;
 
   const std::string& name() const { return name_; }
-  // It is not there, or no longer under this name: nothing will be removed.
+  // The file is gone or renamed: nothing will be removed.
   void forget();
 
  private:

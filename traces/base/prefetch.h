@@ -1,7 +1,7 @@
 // A hint to the processor: this memory is needed soon.
 //
 // For loops that visit many rows in turn, a little of each at a time, which
-// hardware does not foresee. Any address will do; nothing is accessed.
+// the hardware does not predict. Any address is valid; nothing is accessed.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace pipesim {
 
-// The memory `count` elements beyond `element`, which may lie past the end.
+// The memory `count` elements after `element`, which may be past the end.
 template <typename T>
 inline void prefetch_ahead(const T* element, std::size_t count) {
   const auto address = reinterpret_cast<std::uintptr_t>(element) + count * sizeof(T);

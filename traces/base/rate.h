@@ -1,4 +1,4 @@
-// Bytes, a rate, and the time that they make.
+// The time that bytes take at a rate.
 #pragma once
 
 #include <algorithm>

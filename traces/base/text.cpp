@@ -145,8 +145,8 @@ std::int64_t parse_slowdown_ppm(std::string_view text, std::string_view where) {
 std::int64_t parse_bytes_per_second(std::string_view text, std::string_view where) {
   const std::int64_t rate = parse_quantity(text, where, rate_units, max_bytes_per_second, "25GB/s");
   if (rate == 0) {
-    throw input_error(fmt::format(
-        "{}: a bandwidth of 0 moves nothing; leave it out for an unlimited link", where));
+    throw input_error(
+        fmt::format("{}: a bandwidth of 0 moves nothing; omit it for an unlimited link", where));
   }
   return rate;
 }

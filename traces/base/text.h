@@ -1,4 +1,4 @@
-// Quantities with units, names with suggestions, words for people.
+// Quantities with units, names with suggestions, text for people.
 //
 // Pure functions; any thread may call them. Times are int64 nanoseconds,
 // sizes int64 bytes, rates int64 bytes per second.
@@ -25,7 +25,7 @@ inline constexpr std::int64_t max_count = 1'000'000'000;  // stages, microbatche
 // `where` names the flag or key in the error.
 std::int64_t parse_time_ns(std::string_view text, std::string_view where);
 
-// The same of what lasts, such as a run: "5min", "3.1h", "30d", too, and up to max_duration_ns.
+// The same for longer times, such as a run's: also "5min", "3.1h", "30d", up to max_duration_ns.
 std::int64_t parse_duration_ns(std::string_view text, std::string_view where);
 
 // "80GiB", "1.5MB", "4096B", "0": bytes.
@@ -47,9 +47,9 @@ int parse_count(std::string_view text, std::string_view where);
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string_view strip(std::string_view text);
 
-// "33.00 ms", "601 us", "13.44 s": for reading, unit and digits by size.
+// "33.00 ms", "601 us", "13.44 s": unit and digits by size.
 std::string format_time(std::int64_t ns);
-// "50.0 ms", "5.00 min", "3.09 h", "30.0 d": three digits, of what lasts.
+// "50.0 ms", "5.00 min", "3.09 h", "30.0 d": three digits, for longer times.
 std::string format_duration(std::int64_t ns);
 // "80.0 GiB", "512 B".
 std::string format_bytes(std::int64_t bytes);
@@ -57,7 +57,7 @@ std::string format_bytes(std::int64_t bytes);
 std::string format_percent(double fraction);
 // 8192 -> "8,192".
 std::string format_count(std::int64_t value);
-// The same of what is no whole number, rounded; "4.1e+21" where 64 bits have no room for it.
+// The same for fractions, rounded; "4.1e+21" beyond 64 bits.
 std::string format_rounded(double value);
 // count 1 -> "1 microbatch", 8 -> "8 microbatches".
 std::string plural(std::int64_t count, std::string_view singular, std::string_view many = {});
@@ -69,7 +69,7 @@ std::vector<std::string> nearest_first(std::string_view name, std::vector<std::s
 std::string unknown_name(std::string_view what, std::string_view name,
                          const std::vector<std::string>& known);
 
-// What acts on a terminal, and bytes that are of no character, escaped: it stays on one
+// Control characters and invalid UTF-8 escaped: the result stays on one
 // line.
 std::string printable(std::string_view text);
 // User text inside a message: quoted, printable, cut at 60 bytes or up to 3 before.

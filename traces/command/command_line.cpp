@@ -247,7 +247,7 @@ void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
   const CommandLine& command = chosen();
   for (const CommandLine* above = command.parent_; above != nullptr; above = above->parent_) {
     if (const std::string stray = above->first_given(); !stray.empty()) {
-      throw input_error(fmt::format("{} stands before {}; write a subcommand's flags after it",
+      throw input_error(fmt::format("{} comes before {}; write a subcommand's flags after it",
                                     stray, command.app_.get_name()));
     }
   }

@@ -1,9 +1,9 @@
 // A program's command line: its commands, their flags, and the work they do.
 //
 // CLI11 parses, and only command.cpp includes it: its headers take seconds to
-// compile. Flags come as text or as switches; what a text means is for the code that
-// uses it to say. CommandLine owns its subcommands; the values that flags are put into
-// belong to the caller and outlive run(). For one thread.
+// compile. Flags come as text or as switches; the code that uses a text
+// interprets it. CommandLine owns its subcommands; the variables that flags are stored in
+// belong to the caller and must outlive run(). For one thread.
 #pragma once
 
 #include <functional>
@@ -24,11 +24,11 @@ class App;
 
 namespace pipesim {
 
-// A flag's text, absent where the flag was not given.
+// A flag's text, absent if the flag was not given.
 using Flag = std::optional<std::string>;
 
-// A flag by its name and meaning, and where it is put. A name without dashes is an
-// argument's, by position.
+// A flag's name, meaning and variable. A name without dashes is a positional
+// argument's.
 struct FlagHelp {
   FlagHelp(std::string called, Flag* text, std::string kind, std::string meaning)
       : name(std::move(called)), value(text), type(std::move(kind)), help(std::move(meaning)) {}
@@ -43,7 +43,7 @@ struct FlagHelp {
     is_required = true;
     return std::move(*this);
   }
-  // Of a flag with a text: may be given without one, and stands for `text` then.
+  // A flag with an optional text: without one it means `text`.
   FlagHelp or_alone(std::string text) && {
     alone = std::move(text);
     return std::move(*this);
@@ -58,7 +58,7 @@ struct FlagHelp {
   std::string alone;  // empty: needs a text
 };
 
-// The first that was given, by name; empty where none was.
+// The name of the first that was given; empty if none was.
 std::string first_given(std::span<const FlagHelp> flags);
 
 class CommandLine {
@@ -70,42 +70,42 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   CommandLine& add_command(const std::string& name, const std::string& about);
-  // The same, but `set_up` adds what the command has only where the command line names it:
-  // making hundreds of flags that nobody gave would take longer than a short prediction.
+  // The same, but `set_up` adds the command's flags only if the command line names it:
+  // making hundreds of unused flags would take longer than a short prediction.
   void add_command(const std::string& name, const std::string& about,
                    std::function<void(CommandLine&)> set_up);
-  // Shown in help below the heading `group`, or with what has none.
+  // Shown in help below the heading `group`, or with those without one.
   void add_flags(const std::string& group, std::span<const FlagHelp> flags);
   void add_flags(const std::string& group, std::initializer_list<FlagHelp> flags) {
     add_flags(group, std::span(flags.begin(), flags.size()));
   }
-  // Stands below the flags in help.
+  // Shown below the flags in help.
   void set_footer(const std::string& text);
-  // Of a program and all its commands.
+  // For a program and all its commands.
   void set_foreign_flags(ForeignFlags flags) { foreign_ = std::move(flags); }
-  // Of the same: what completions offer. Called only where they are made.
+  // For the same: what completions offer. Called only when they are made.
   void set_known_names(std::function<std::vector<KnownNames>()> names) {
     known_names_ = std::move(names);
   }
-  // What is done where the command line ends with this command. A command without
+  // Runs if the command line ends with this command. A command without
   // work needs one of its subcommands.
   void set_work(std::function<void()> work) { work_ = std::move(work); }
 
-  // The first flag that was given to this command itself, other than `except`; empty
-  // where there is none. To be asked by its work.
+  // The first flag given to this command itself, other than `except`; empty
+  // if there is none. For its work to call.
   std::string first_given(const std::vector<std::string>& except = {}) const;
 
-  // All of the program's, as given. To be asked by its work.
+  // All arguments of the program, as given. For its work to call.
   const std::vector<std::string>& arguments() const {
     return parent_ != nullptr ? parent_->arguments() : arguments_;
   }
 
-  // Of a program, called once, by main: parses, works, and returns the exit status.
+  // Called once for a program, by main: parses, works, and returns the exit status.
   // Errors go to standard error as one sentence after the program's name; unknown
   // flags and subcommands with the nearest names known. A program of several
-  // processes speaks on one of them: the others print nothing, hand their errors to
-  // `elsewhere` and end with status 0, so that a launcher waits for the one that has
-  // more to say.
+  // processes prints on one of them: the others print nothing, pass their errors to
+  // `elsewhere` and end with status 0, so a launcher waits for the one that
+  // reports.
   //
   // `--write-manual FOLDER`, which no help shows, is for the build of the program: it writes
   // its manual page and its completions (manual.h, completion.h) into the folder.
@@ -116,7 +116,7 @@ class CommandLine {
 
   std::string full_name() const;
   const CommandLine& chosen() const;
-  // The arguments with our own names.
+  // The arguments with our own flag names.
   std::vector<std::string> translated() const;
   std::string unexpected_words() const;
   void require_subcommands();
@@ -125,13 +125,13 @@ class CommandLine {
   void write_manual(const std::string& folder);
   void parse_and_work(int argc, char** argv, bool speaks);
 
-  std::unique_ptr<CLI::App> program_;  // of a program itself
+  std::unique_ptr<CLI::App> program_;  // for a program itself
   CLI::App& app_;
   const CommandLine* parent_ = nullptr;
   std::vector<std::unique_ptr<CommandLine>> commands_;
-  std::function<void(CommandLine&)> set_up_;  // empty once it is done
+  std::function<void(CommandLine&)> set_up_;  // empty once done
   std::function<void()> work_;
-  // Of a program itself:
+  // For a program itself:
   std::string version_;
   std::vector<std::string> arguments_;
   ForeignFlags foreign_;

@@ -1,5 +1,5 @@
-// Completions of a program's command line, for shells: of subcommands, of each one's flags, of
-// what these may be given by name, and of files.
+// Shell completions of a program's command line: subcommands, their flags, the
+// names these accept, and files.
 #pragma once
 
 #include <string>

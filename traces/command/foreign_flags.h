@@ -1,4 +1,4 @@
-// Names of flags that other programs have, which no help shows.
+// Other programs' flag names, not shown in help.
 //
 // Plain values; any thread.
 #pragma once
@@ -15,8 +15,8 @@ struct ForeignFlags {
   struct Missing {
     std::string foreign, what;  // "context parallelism"
   };
-  std::vector<Name> names;       // that mean the same as our own
-  std::vector<Missing> missing;  // of what there is not here
+  std::vector<Name> names;       // with the same meaning as our own
+  std::vector<Missing> missing;  // of what we do not have
 };
 
 // Those of Megatron-LM and torchtitan.

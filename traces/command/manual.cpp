@@ -74,7 +74,7 @@ std::string entry(const FlagDescription& flag) {
   if (!flag.type.empty()) term += " " + type_text(flag.type);
   if (flag.may_repeat) term += " ...";
   return fmt::format(".TP\n{}\n{}{}\n", term, roff(flag.help),
-                     flag.is_required ? "; has to be given" : "");
+                     flag.is_required ? "; required" : "");
 }
 
 // Flags by their headings, in order.

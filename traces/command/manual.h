@@ -1,7 +1,7 @@
 // A program's manual page, in roff with the man macros, as `man -l` shows it.
 //
-// What a footer says is told by its lines: those that begin with two spaces are a list's
-// entries, or commands below "Examples:"; further spaces continue one; all others are text.
+// A footer's lines have this meaning: those that begin with two spaces are list
+// entries, or commands below "Examples:"; more spaces continue one; all others are text.
 #pragma once
 
 #include <string>

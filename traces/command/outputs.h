@@ -14,8 +14,8 @@ struct NamedFile {
   bool written = false;
 };
 
-// Throws an input error where a file that is to be written is one that stands
-// before it in the list. Pipes and terminals may occur twice.
+// Throws an input error if an output file is also an earlier one
+// in the list. Pipes and terminals may occur twice.
 void check_outputs(const std::vector<NamedFile>& files);
 
 }  // namespace pipesim

@@ -1,5 +1,5 @@
-// What is to be drawn, and nothing of how: the one thing that the window paints,
-// that figures hold as SVG or PNG, and that tests compare as text.
+// What to draw, independent of how: the window paints it,
+// figures write it as SVG or PNG, and tests compare it as text.
 //
 // Coordinates are device pixels, y downwards. Layers are painted in the order of
 // the members, and within a layer in their own order. Plain values.
@@ -21,10 +21,10 @@ struct DrawList {
     bool framed = false;
     Rgb frame = 0;
     int opacity = 255;       // of the fill
-    std::string title = {};  // shown where the mouse is, by what shows an SVG
+    std::string title = {};  // tooltip in SVG viewers
   };
-  // A row of a timeline: a colour for each column of pixels, and what other colours some have
-  // further down.
+  // A row of a timeline: each pixel column has a colour at the top, and some have
+  // other colours below it.
   struct Strip {
     struct Part {
       int column = 0;  // the first
@@ -39,7 +39,7 @@ struct DrawList {
     std::vector<Part> parts;  // each in front of those before it
   };
   // A curve: for each column the first filled pixel's row, counted from `y`;
-  // `height` where nothing is to be drawn. Filled down to `y + height`.
+  // `height` if empty. Filled down to `y + height`.
   struct Area {
     int x = 0, y = 0, height = 0;
     Rgb fill = 0, line = 0;
@@ -65,27 +65,27 @@ struct DrawList {
 
   int width = 0, height = 0;
   Rgb background = 0;
-  std::vector<Box> grounds;  // behind everything
+  std::vector<Box> grounds;  // below everything
   std::vector<Strip> strips;
   std::vector<Area> areas;
   std::vector<Box> boxes;  // edges, frames, selections
   std::vector<Line> lines;
   std::vector<Text> texts;
-  std::vector<Box> covers;        // above texts, such as the gutter's ground
+  std::vector<Box> covers;        // above texts, such as the gutter's background
   std::vector<Text> cover_texts;  // on them
 
   void clear();
 };
 
-// One line an element, colours of strips run by run; ends with a line end.
+// One line per element, strips' colours run by run; ends with a newline.
 std::string to_text(const DrawList& list);
 
-// A standalone SVG document of the same picture, text as text; `scale` pixels of the list are one
-// of the document's, whose letters have so many.
+// A standalone SVG document of the same picture, with text as text; `scale` pixels of the list are
+// one of the document's.
 std::string to_svg(const DrawList& list, int font_pixels, int scale = 1);
 
-// A PNG of the same picture, a pixel of the list one of its own, with letters that it brings along;
-// a work error where the picture is too large for memory.
+// A PNG of the same picture, pixel for pixel, with built-in letters;
+// a work error if the picture is too large for memory.
 std::string to_png(const DrawList& list, int font_pixels);
 
 }  // namespace pipesim

@@ -1,5 +1,5 @@
-// The letters of pictures that are drawn without a window: DejaVu Sans, cut down, as the viewer has
-// it (fonts/LICENSE). Owns nothing but sizes; const use is thread-safe.
+// Letters for pictures drawn without a window: a subset of DejaVu Sans, which the viewer also
+// uses (fonts/LICENSE). Owns nothing but sizes; const use is thread-safe.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@ namespace pipesim {
 
 class Letters {
  public:
-  // An em has so many pixels.
+  // Pixels per em.
   Letters(int pixels, bool bold);
   ~Letters();
   Letters(const Letters&) = delete;

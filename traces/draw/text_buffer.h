@@ -1,4 +1,4 @@
-// Text put together piece by piece, for large outputs.
+// Text built piece by piece, for large outputs.
 #pragma once
 
 #include <fmt/format.h>

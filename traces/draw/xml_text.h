@@ -6,7 +6,7 @@
 
 namespace pipesim {
 
-// As XML takes it, also within quotes; what it takes in no form becomes U+FFFD.
+// Escaped for XML, also within quotes; characters XML can't represent become U+FFFD.
 std::string xml_text(std::string_view text);
 
 }  // namespace pipesim

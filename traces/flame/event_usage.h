@@ -1,5 +1,5 @@
-// What a trace without a pipeline says of its ranks and of the names in it: METRICS.md, "Of a
-// profile without a pipeline".
+// Usage of ranks and names in a trace without a pipeline: METRICS.md, "Profiles
+// without a pipeline".
 //
 // Pure; any thread.
 #pragma once
@@ -15,7 +15,7 @@ namespace pipesim {
 
 // The time of a rank: busy, exposed and idle time sum to its span.
 struct RankUsage {
-  std::string name;  // "rank 1" where the file says it, of several processes with each; else that
+  std::string name;  // "rank 1" if the file says so, with the process if several; else the process
   std::int64_t span_ns = 0;
   std::int64_t busy_ns = 0;
   std::int64_t hidden_ns = 0;   // of its communication: while it was busy
@@ -25,19 +25,19 @@ struct RankUsage {
   std::int64_t idle_ns() const { return span_ns - busy_ns - exposed_ns; }
 };
 
-// Of each process that did something: of devices' work, where a trace has some, else of threads.
+// For each process with activity: its devices' work if the trace has any, else its threads'.
 std::vector<RankUsage> rank_usage(const EventTrace& events);
 
 // All slices of one name.
 struct NameTimes {
   std::uint32_t name = 0;  // of EventTrace::texts
   std::int64_t count = 0;
-  std::int64_t total_ns = 0;  // with what is within them
-  std::int64_t self_ns = 0;   // without
+  std::int64_t total_ns = 0;  // with nested slices
+  std::int64_t self_ns = 0;   // without nested slices
   std::uint32_t longest = 0;  // a slice, the first of several
 };
 
-// By self time, the longest first, then as texts have them.
+// By self time, the longest first, then in the order of texts.
 std::vector<NameTimes> name_times(const EventTrace& events);
 
 }  // namespace pipesim

@@ -1,5 +1,4 @@
-// Stacks added up: a tree of frames with the time that each took, itself and with what is
-// within it.
+// Aggregated stacks: a tree of frames with each one's own and total time.
 //
 // Plain values; const use is thread-safe.
 #pragma once
@@ -14,9 +13,9 @@ namespace pipesim {
 
 struct FlameGraph {
   struct Node {
-    std::uint32_t frame = 0;   // a place among `frames`
+    std::uint32_t frame = 0;   // index into `frames`
     std::uint32_t parent = 0;  // of the root itself
-    // Its children: nodes that follow each other, the longest first, else as they came.
+    // Its children: consecutive nodes, the longest first, ties in input order.
     std::uint32_t first = 0;
     std::uint32_t count = 0;
     std::int64_t self_ns = 0;

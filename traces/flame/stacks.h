@@ -1,7 +1,7 @@
-// Time by stacks: what a rank or a thread did, within what, from when to when.
+// Time by stacks: what a rank or a thread did when, with its enclosing frames.
 //
-// What flame graphs (flame_graph.h) and their files (stack_files.h) are made of, whoever
-// recorded it. Plain values, owned by whoever made them; any thread.
+// The input of flame graphs (flame_graph.h) and their files (stack_files.h), from any
+// recording. Plain values; any thread.
 #pragma once
 
 #include <array>
@@ -18,17 +18,17 @@
 
 namespace pipesim {
 
-// What a box of a flame graph is called, and what it is, where that is known.
+// The name of a flame graph's box, and its kind if known.
 struct StackFrame {
   std::string name;
-  std::optional<Kind> work;        // of a run: what a rank did
-  std::optional<BubbleKind> idle;  // of a run: why it did nothing
-  bool slice = false;              // of events: a slice's name, no process or thread
+  std::optional<Kind> work;        // in a run: what a rank did
+  std::optional<BubbleKind> idle;  // in a run: why it was idle
+  bool slice = false;              // in events: a slice's name, not a process or thread
 
   auto operator<=>(const StackFrame&) const = default;
 };
 
-// A frame, a place among Stacks::frames, begins or ends.
+// A frame, an index into Stacks::frames, begins or ends.
 struct StackEvent {
   std::int64_t at_ns = 0;
   std::uint32_t frame = 0;
@@ -37,10 +37,10 @@ struct StackEvent {
 
 // One step of a rank, or one thread.
 struct StackLine {
-  std::vector<std::uint32_t> path;  // the frames that are around all of it
+  std::vector<std::uint32_t> path;  // the frames enclosing all of it
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  // By time, within start and end; what opened last closes first, and all closes.
+  // By time, within start and end; last opened, first closed, and all close.
   std::vector<StackEvent> events;
 };
 
@@ -55,13 +55,13 @@ class StackCollector {
   // `around`: a frame around all lines that follow; empty for none.
   void set_around(const std::string& around);
 
-  // A line for each step and rank, of its makespan: `step 0;rank 1;stage 1;steady;F` for
-  // what the rank did, `step 0;rank 1;idle;drain;transfer from stage 2` for what it did
-  // not; see METRICS.md, "Time by stacks".
+  // A line for each step and rank, over its makespan: `step 0;rank 1;stage 1;steady;F` for
+  // work, `step 0;rank 1;idle;drain;transfer from stage 2` for idle
+  // time; see METRICS.md, "Time by stacks".
   void add(const RecordedRun& run);
-  // A line for each thread that has a slice of some length: the slices' names within
-  // `process;thread`. Each instant is of the slice that began last; one that outlasts the
-  // one in which it began is not within it, and ends it.
+  // A line for each thread that has a slice of some length: the slices' names below
+  // `process;thread`. Each instant belongs to the slice that began last; a slice that outlasts the
+  // one in which it began is not nested in it, and ends it.
   void add(const EventTrace& events);
 
   Stacks take() { return std::move(stacks_); }
@@ -71,7 +71,7 @@ class StackCollector {
 
   std::uint32_t frame_of(StackFrame frame);
   std::vector<std::uint32_t> path_of(std::string first, std::string second);
-  // What lasts from then to then, the outermost frame first.
+  // An interval with its frames, the outermost first.
   void put(StackLine& line, std::int64_t from_ns, std::int64_t to_ns, Innermost frames);
   void add_step(const RecordedRun& run, const RecordedIteration& step);
 
@@ -80,12 +80,12 @@ class StackCollector {
   std::string around_;
 };
 
-// The slices of one track, places among the trace's, that take some time, but for the mark that
-// PyTorch's profiler lays over all others; by (start, longest first, row).
+// The slices of one track, as indices into the trace's, with a positive duration, except the mark
+// that PyTorch's profiler lays over all others; by (start, longest first, row).
 std::vector<std::uint32_t> slices_in_order(const EventTrace& events, std::size_t begin,
                                            std::size_t end);
 
-// Says of slices of one track, in order, what is open when: open(slice, at_ns) and
+// Given slices of one track in order, calls open(slice, at_ns) and
 // close(slice, at_ns) by time, as in StackLine::events.
 template <typename Open, typename Close>
 void play_slices(const EventTrace& events, const std::vector<std::uint32_t>& order,
@@ -109,7 +109,7 @@ void play_slices(const EventTrace& events, const std::vector<std::uint32_t>& ord
   while (!stack.empty()) close_innermost(end_of_innermost());
 }
 
-// Calls use(begin, end) with the places of each track's slices.
+// Calls use(begin, end) with the indices of each track's slices.
 template <typename Use>
 void each_track(const EventTrace& events, const Use& use) {
   const std::size_t all = events.slices.size();

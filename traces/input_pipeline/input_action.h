@@ -1,6 +1,6 @@
-// What one rank does once with a batch of input: a kind of work, and on which of its streams.
+// One unit of work of one rank on a batch of input: a kind, and one of its streams.
 //
-// The vocabulary of overlapped input pipelines, which simulator, executor and viewer share: a
+// The vocabulary of overlapped input pipelines, shared by simulator, executor and viewer: a
 // batch is copied to the device, its sparse ids go to the ranks that own the tables, rows are
 // looked up and pooled, pooled rows go back, and the dense part of the model is trained. The
 // text form is the kind and the batch, from 0: `COPY3`. Plain values; any thread.
@@ -13,15 +13,15 @@
 
 namespace pipesim {
 
-// What runs what, in order. An action on a stream runs after the earlier ones of its stream and
-// after those it waits for. The host's are done by the thread that calls all others.
+// Streams run actions in order. An action runs after the earlier ones of its stream and
+// after those it waits for. The thread that issues all others runs the host's.
 enum class InputStream : std::uint8_t {
   host,
   memcpy,     // copies to the device
-  prepare,    // what is computed of a batch before its ids travel
+  prepare,    // computation on a batch before its ids travel
   data_dist,  // exchanges of ids
-  prefetch,   // rows of tables that are brought into a cache
-  lookup,     // where lookups run beside the dense part
+  prefetch,   // rows of tables brought into a cache
+  lookup,     // for lookups that overlap the dense part
   compute,    // the device's default stream
   output,     // exchanges of pooled rows that the compute stream does not wait for at once
   reduction,  // sums of dense gradients over ranks
@@ -29,21 +29,21 @@ enum class InputStream : std::uint8_t {
 inline constexpr int input_stream_count = 9;
 
 enum class InputKind : std::uint8_t {
-  NEXT,             // host: takes the next batch from where batches come from
+  NEXT,             // host: takes the next batch from its source
   COPY,             // a batch to the device
   PREPARE,          // computes on it before its ids travel
-  SPLITS,           // exchange: how many ids each rank is going to get
+  SPLITS,           // exchange: how many ids each rank will get
   READ,             // host: blocks until it has read those
   IDS,              // exchange: lengths and ids, to the ranks that own the tables
   PREFETCH,         // rows that the batch needs into a cache
   LOOKUP,           // reads and pools rows of the tables that the rank owns
-  OUTPUT,           // exchange: pooled rows back to the ranks whose samples they are of
+  OUTPUT,           // exchange: pooled rows back to the ranks of their samples
   ZERO_GRAD,        // clears dense gradients
   BOTTOM,           // forward of the layers over dense features
   TOP,              // interaction, the layers above it, the loss
   TOP_BACKWARD,     // their backward
   OUTPUT_BACKWARD,  // exchange: gradients of pooled rows, to the owners of the tables
-  UPDATE,           // of the rows that were looked up
+  UPDATE,           // of the rows looked up
   BOTTOM_BACKWARD,  // backward of the layers over dense features
   REDUCE_TOP,       // sum over ranks of the gradients of the layers above the interaction
   REDUCE_BOTTOM,    // and of those over dense features
@@ -51,13 +51,13 @@ enum class InputKind : std::uint8_t {
 };
 inline constexpr int input_kind_count = 19;
 
-// Whether all ranks take part: it begins once the last of them has come to it.
+// Whether it is a collective: it begins once the last rank arrives.
 constexpr bool is_collective(InputKind kind) {
   return kind == InputKind::SPLITS || kind == InputKind::IDS || kind == InputKind::OUTPUT ||
          kind == InputKind::OUTPUT_BACKWARD || kind == InputKind::REDUCE_TOP ||
          kind == InputKind::REDUCE_BOTTOM;
 }
-// Whether the host itself does it, and only the host can.
+// Whether it runs on the host, and only there.
 constexpr bool is_of_host(InputKind kind) {
   return kind == InputKind::NEXT || kind == InputKind::READ;
 }
@@ -66,7 +66,7 @@ constexpr bool is_transfer(InputKind kind) {
   return is_collective(kind) || kind == InputKind::COPY || kind == InputKind::PREFETCH;
 }
 
-// What a person tells apart at a glance.
+// Coarse classes for display.
 enum class InputGroup : std::uint8_t {
   compute,
   rows,      // of tables: looked up and updated
@@ -87,12 +87,12 @@ struct InputAction {
 
 std::string_view input_kind_name(InputKind kind);
 std::string_view input_stream_name(InputStream stream);
-// Nothing where none is called so.
+// Nothing if none has this name.
 std::optional<InputKind> parse_input_kind(std::string_view name);
 std::optional<InputStream> parse_input_stream(std::string_view name);
 
 std::string to_text(const InputAction& action);
-// Reads exactly one action; nothing where `text` is not one. Batches are below 10^9.
+// Reads exactly one action; nothing if `text` is not one. Batches are below 10^9.
 std::optional<InputAction> parse_input_action(std::string_view text);
 
 }  // namespace pipesim

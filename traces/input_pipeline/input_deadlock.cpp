@@ -113,7 +113,7 @@ class UntimedRun {
       seen[node] = true;
       node = awaited_by(node).first;
     }
-    std::string text = "the ranks wait for each other for ever: ";
+    std::string text = "the ranks wait for each other forever: ";
     std::uint32_t at = node;
     do {
       const auto [next, other] = awaited_by(at);

@@ -1,4 +1,4 @@
-// What metrics of an input pipeline say, as JSON: predictions and measurements have the same keys
+// Metrics of an input pipeline as JSON: predictions and measurements have the same keys
 // (traces/FORMAT.md, "Results of input pipelines").
 #pragma once
 
@@ -7,12 +7,12 @@
 
 namespace pipesim {
 
-// The members that any result on a run has, `ranks` the last of them.
+// The members of any result on a run; `ranks` is the last.
 void add_input_run(Json& json, const InputRun& run, const InputMetrics& metrics);
 
-// By kind, those of no time left out, and `host`, `skew` and `other`: the mean over ranks.
+// By kind, without those of no time, and `host`, `skew` and `other`: the mean over ranks.
 Json input_exposed_json(const InputMetrics& metrics);
-// Of one rank.
+// For one rank.
 Json input_rank_json(const InputMetrics::Rank& metrics, int rank);
 Json input_memory_json(const InputMemory& memory);
 

@@ -114,7 +114,7 @@ class RankCheck {
       }
       if (is_of_host(action.kind) != (call.stream == InputStream::host)) {
         return fault(place,
-                     fmt::format("{} stands on stream {}, but {}", to_text(action),
+                     fmt::format("{} is on stream {}, but {}", to_text(action),
                                  input_stream_name(call.stream),
                                  is_of_host(action.kind) ? "the host does it: host"
                                                          : "the host does NEXT and READ alone"));
@@ -122,7 +122,7 @@ class RankCheck {
       const auto at =
           static_cast<std::size_t>(action.kind) * static_cast<std::size_t>(program_.batches) +
           static_cast<std::size_t>(action.batch);
-      if (seen[at]) return fault(place, fmt::format("{} is there twice", to_text(action)));
+      if (seen[at]) return fault(place, fmt::format("{} is given twice", to_text(action)));
       seen[at] = true;
       for (const std::uint32_t awaited : call.after) {
         if (awaited >= place) {
@@ -167,7 +167,7 @@ class RankCheck {
     if (first == InputPlaces::none || precedes(first, place)) return std::nullopt;
     const InputAction& action = calls_[place].action;
     return fault(place, fmt::format("{} may start before {} has ended: no stream and no `after` "
-                                    "puts it behind that",
+                                    "puts it after that",
                                     to_text(action), to_text(InputAction{kind, batch})));
   }
 
@@ -206,7 +206,7 @@ class RankCheck {
       if (clears == InputPlaces::none) continue;
       if (precedes(step, clears) && precedes(clears, place)) return std::nullopt;
     }
-    return fault(place, fmt::format("{} adds to gradients that no ZERO_GRAD clears behind {}",
+    return fault(place, fmt::format("{} adds to gradients that no ZERO_GRAD clears after {}",
                                     to_text(calls_[place].action), to_text(calls_[step].action)));
   }
 
@@ -263,7 +263,7 @@ std::optional<InputFault> find_other_order(const InputProgram& program) {
         return InputFault{
             rank, i < own[stream].size() ? own[stream][i] : calls.size(),
             fmt::format("collective {} of stream {} is {}, but {} on rank 0: ranks "
-                        "would wait for each other for ever",
+                        "would wait for each other forever",
                         i + 1, input_stream_name(static_cast<InputStream>(stream)), here, there)};
       }
     }

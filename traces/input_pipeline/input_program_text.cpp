@@ -94,7 +94,7 @@ class InputProgramReader {
 
   void read_number(const std::vector<std::string_view>& words) {
     if (words.size() != 2 || !program_.calls.empty()) {
-      fail(fmt::format("`{} N` stands alone on a line before the first rank", words[0]));
+      fail(fmt::format("`{} N` is a line of its own before the first rank", words[0]));
     }
     const int number = parse_count(words[1], fmt::format("{}:{}: {}", file_, line_, words[0]));
     (words[0] == "batches" ? program_.batches : program_.accumulate) = number;
@@ -114,7 +114,7 @@ class InputProgramReader {
       fail(fmt::format("rank {} comes next, not {}", next, quote(words[1])));
     }
     if (last >= most_input_ranks) {
-      fail(fmt::format("there may be {} at most, not a rank {}", plural(most_input_ranks, "rank"),
+      fail(fmt::format("there are at most {}, so no rank {}", plural(most_input_ranks, "rank"),
                        last));
     }
     finish_ranks();
@@ -145,16 +145,16 @@ class InputProgramReader {
 
   InputAction action_of(std::string_view word) const {
     const auto action = parse_input_action(word);
-    if (!action) fail(quote(word) + " is no action; one is a kind and a batch: COPY0");
+    if (!action) fail(quote(word) + " is not an action; one is a kind and a batch: COPY0");
     return *action;
   }
 
   void read_call(InputStream stream, const std::vector<std::string_view>& words) {
-    if (program_.calls.empty()) fail("a call stands behind its rank: `rank 0`");
+    if (program_.calls.empty()) fail("a call comes after its rank: `rank 0`");
     if (words.size() < 2) fail("a call is a stream and an action: `memcpy COPY0`");
     InputCall call{action_of(words[1]), stream, {}};
     if (words.size() > 2 && (words[2] != "after" || words.size() == 3)) {
-      fail("behind its action a call has nothing, or `after` and the actions that it waits for");
+      fail("after its action a call has nothing, or `after` and the actions it waits for");
     }
     for (std::size_t i = 3; i < words.size(); ++i) {
       const InputAction awaited = action_of(words[i]);

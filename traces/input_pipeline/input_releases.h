@@ -1,4 +1,4 @@
-// What let each call of a rank go last: another one's end, or the host.
+// The last event that released each call of a rank: another call's end, or the host.
 //
 // Metrics walk back along these, and the viewer draws them as arrows. Refers to a run, which
 // outlives it; const use is thread-safe.
@@ -12,8 +12,8 @@
 namespace pipesim {
 
 struct InputRelease {
-  // Of the call that ended, among its rank's; where it was the host, which had not called it, or
-  // of its own had not come to it, none.
+  // The call that ended, as an index among its rank's; none if it was the host, which had not
+  // issued it or, for the host's own, had not reached it.
   std::uint32_t place = InputPlaces::none;
   std::int64_t time_ns = 0;  // no later than the call was ready
 
@@ -24,14 +24,14 @@ class InputReleases {
  public:
   InputReleases(const InputCalls& calls, const std::vector<InputSpan>& spans);
 
-  // Of several at one instant the one called last, and no host. Takes time in proportion to what
-  // the call waits for.
+  // Of several at one instant, the one called last, and not the host. Takes time proportional to
+  // the number of waits.
   InputRelease of(std::uint32_t place) const;
 
  private:
   const InputCalls& calls_;
   const std::vector<InputSpan>& spans_;
-  std::vector<std::uint32_t> before_;  // of each call the one before it on its stream
+  std::vector<std::uint32_t> before_;  // for each call, the one before it on its stream
 };
 
 }  // namespace pipesim

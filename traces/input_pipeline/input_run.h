@@ -13,23 +13,23 @@
 
 namespace pipesim {
 
-// So that sums have room in 64 bits: of the times of all calls, and of all ranks' makespans; and of
-// each part of what a rank holds.
+// Limit so that sums fit in 64 bits: of the times of all calls, of all ranks' makespans, and of
+// each part of a rank's memory.
 inline constexpr std::int64_t most_input_ns = std::int64_t{1} << 62;  // 146 years
 inline constexpr std::int64_t most_input_bytes = std::int64_t{1} << 60;
 
-// Of one call.
+// One call.
 struct InputSpan {
   std::int64_t called_ns = 0;  // when the host began to call it
-  std::int64_t issued_ns = 0;  // when it was on its stream, and the host went on
-  std::int64_t ready_ns = 0;   // when nothing on its own rank held it any more
-  std::int64_t start_ns = 0;   // that, or, of a collective, when the last rank was ready
+  std::int64_t issued_ns = 0;  // when it was on its stream, and the host continued
+  std::int64_t ready_ns = 0;   // when nothing on its own rank held it back any more
+  std::int64_t start_ns = 0;   // that, or for a collective, when the last rank was ready
   std::int64_t end_ns = 0;
 
   bool operator==(const InputSpan&) const = default;
 };
 
-// Bytes that a rank holds, by what for, at its fullest instant.
+// A rank's memory by use, at its peak, in bytes.
 struct InputMemory {
   std::int64_t tables = 0;
   std::int64_t optimizer = 0;  // of tables and of the dense part
@@ -44,15 +44,15 @@ struct InputMemory {
 struct InputRun {
   bool is_measured = false;
   std::string model;              // or empty
-  std::string cluster;            // of a prediction from a model, or empty
-  std::string device, transport;  // of a measured one
+  std::string cluster;            // for a prediction from a model, or empty
+  std::string device, transport;  // for a measured one
   std::int64_t batch_size = 0;    // samples of a rank; 0 where it is not known
   InputProgram program;
-  std::vector<std::vector<InputSpan>> spans;  // by rank, one a call, in the program's order
+  std::vector<std::vector<InputSpan>> spans;  // by rank, one per call, in the program's order
   std::vector<InputMemory> memory;            // by rank; empty where it is not known
-  std::vector<double> losses;                 // of a measured one, one a batch
-  // Of a prediction: as JSON, so that it can be made again; or empty. A trace keeps its meaning,
-  // and not blanks between its values.
+  std::vector<double> losses;                 // for a measured one, one a batch
+  // For a prediction: as JSON, so that it can be repeated; or empty. A trace preserves its meaning,
+  // but not its white space.
   std::string costs;
 
   const InputSpan& span(int rank, std::size_t place) const {
@@ -63,27 +63,27 @@ struct InputRun {
 // Nanoseconds by kind.
 using InputTimes = std::array<std::int64_t, input_kind_count>;
 
-// What the compute stream of a rank did, or waited for. All of it together is the makespan.
+// What a rank's compute stream did, or waited for. The parts sum to the makespan.
 //
-// At each instant the compute stream runs something or waits. What it runs is busy time, but for
+// At each instant the compute stream runs something or waits. What it runs is busy time, except
 // exchanges on it, which are exposed. A wait is explained by walking back from the action that
-// ends it, on the same rank: from it to what let it go last, over the time which that took, to
-// what let that go, until the walk is back at when the waiting began. The time of each action on
-// the way is exposed by its kind; how long a collective stood ready until other ranks came is
-// skew; how long the host took to call things is the host's. METRICS.md has it in full.
+// ends it, on the same rank: from it to what released it last, over the time that took, to
+// what released that, back to when the wait began. The time of each action on
+// the way is exposed by its kind; how long a collective was ready until other ranks arrived is
+// skew; how long the host took to issue calls is the host's. METRICS.md has the details.
 struct InputMetrics {
   struct Rank {
     std::int64_t busy_ns = 0;
     InputTimes busy_by_kind{};
     InputTimes exposed{};       // by kind
-    std::int64_t host_ns = 0;   // exposed: the host had not called it yet
-    std::int64_t skew_ns = 0;   // exposed: other ranks computed on, or were behind
+    std::int64_t host_ns = 0;   // exposed: the host had not issued it yet
+    std::int64_t skew_ns = 0;   // exposed: other ranks were still computing, or behind
     std::int64_t drain_ns = 0;  // after its last action
-    std::int64_t other_ns = 0;  // what nothing explains; of a prediction 0
+    std::int64_t other_ns = 0;  // unexplained; 0 for a prediction
     InputTimes total{};         // time that actions of a kind took, hidden or not
-    int batches_in_flight = 0;  // at most: from the start of COPY to the end of its last use
+    int batches_in_flight = 0;  // the most: from the start of COPY to the end of its last use
 
-    // Of the time of a kind's actions, what is neither busy nor exposed.
+    // The part of a kind's time that is neither busy nor exposed.
     std::int64_t hidden_ns(InputKind kind) const {
       const auto i = static_cast<std::size_t>(kind);
       return total[i] - busy_by_kind[i] - exposed[i];
@@ -98,12 +98,12 @@ struct InputMetrics {
   std::vector<Rank> ranks;
 };
 
-// An input error, which begins with `where`, where times are beyond most_input_ns. Expects spans
-// that do not end before they start.
+// Throws an input error, which begins with `where`, if times are beyond most_input_ns. Expects
+// spans that do not end before they start.
 void check_sums(const InputRun& run, const std::string& where);
 
 // Takes time in proportion to the calls, and to sort batches. Expects a span for each call
-// that check_sums() passes; bears measured ones that start some time after what let them go, or
+// that check_sums() passes; tolerates measured ones that start some time after their release, or
 // overlap.
 InputMetrics measure(const InputRun& run);
 

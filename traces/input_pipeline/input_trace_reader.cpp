@@ -51,7 +51,7 @@ class InputTraceReader {
     const auto metadata = input_metadata(trace);
     if (!metadata) {
       throw input_error(fmt::format(
-          "{}: it is no trace of an input pipeline: metadata.pipesim.format is not '{}'", path_,
+          "{}: it is not a trace of an input pipeline: metadata.pipesim.format is not '{}'", path_,
           input_trace_format));
     }
     if (trace.truncated) throw input_error(path_ + ": it breaks off in the middle");
@@ -128,7 +128,7 @@ class InputTraceReader {
         run_.losses.push_back(loss.is_null() ? std::numeric_limits<double>::quiet_NaN()
                                              : loss.number());
       }
-      if (std::ssize(run_.losses) != run_.program.batches) list.fail("it has a number a batch");
+      if (std::ssize(run_.losses) != run_.program.batches) list.fail("it has a number per batch");
     });
     members.optional("costs",
                      [&](const JsonCursor&) { run_.costs = metadata.find("costs")->text(); });
@@ -150,7 +150,7 @@ class InputTraceReader {
       members.finish();
       run_.memory.push_back(memory);
     }
-    if (std::ssize(run_.memory) != run_.program.ranks()) list.fail("it has an entry a rank");
+    if (std::ssize(run_.memory) != run_.program.ranks()) list.fail("it has an entry per rank");
   }
 
   void place_actions() {
@@ -169,10 +169,10 @@ class InputTraceReader {
                                       : InputPlaces::none;
       const std::string name = fmt::format("{} of rank {}", to_text(told.action), told.rank);
       if (place == InputPlaces::none) fail(told.index, name + " is not in the program");
-      if (is_there[rank][place]) fail(told.index, name + " is there twice");
+      if (is_there[rank][place]) fail(told.index, name + " is given twice");
       const InputStream stream = program.calls[rank][place].stream;
       if (told.stream && *told.stream != stream) {
-        fail(told.index, fmt::format("{} stands on stream {}, in the program on {}", name,
+        fail(told.index, fmt::format("{} is on stream {}, in the program on {}", name,
                                      input_stream_name(*told.stream), input_stream_name(stream)));
       }
       check_times(told, name);

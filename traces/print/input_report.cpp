@@ -147,7 +147,7 @@ std::string input_verdict(const InputRun& run, const InputMetrics& metrics) {
   const InputProgram& program = run.program;
   std::string text = printable(program.name) + ", ";
   if (!run.model.empty()) text += printable(run.model) + ", ";
-  text += fmt::format("{}, {}: {} a batch", plural(program.ranks(), "rank"),
+  text += fmt::format("{}, {}: {} per batch", plural(program.ranks(), "rank"),
                       plural(program.batches, "batch", "batches"),
                       format_time(metrics.steady_iteration_ns));
   if (metrics.samples_per_second > 0) {

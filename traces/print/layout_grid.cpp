@@ -251,16 +251,16 @@ std::vector<LayoutNote> layout_notes(const PipelineLayout& layout, const LayoutG
     const bool has_bytes = std::ranges::any_of(
         layout.messages, [](const StageMessage& message) { return message.bytes > 0; });
     add("messages", fmt::format("F activations, B their gradients{}{}",
-                                has_bytes ? "; bytes of a microbatch" : "",
+                                has_bytes ? "; bytes per microbatch" : "",
                                 has_bytes && tensor > 1 ? ", from each device" : ""));
   }
   bool stays = false;
   for (int s = 0; s < static_cast<int>(layout.stages.size()); ++s) {
     stays = stays || grid.way_from(s) == LayoutGrid::Way::beside;
   }
-  if (stays) add("", "between stages of one rank nothing is sent");
+  if (stays) add("", "stages of one rank send nothing to each other");
   if (mesh.ranks() > layout.sizes.pipeline && layout.stages.front().parameters) {
-    add("boxes", "parameters that each device computes with, bytes of weights that it keeps");
+    add("boxes", "parameters each device computes with, bytes of weights it keeps");
   }
   if (tensor > 1) {
     add("tensor", fmt::format("{} devices have a part of each layer of their rank", tensor));
@@ -268,7 +268,7 @@ std::vector<LayoutNote> layout_notes(const PipelineLayout& layout, const LayoutG
   if (layout.tied) {
     const TiedExchange& tied = *layout.tied;
     add("tied", fmt::format("ranks {} and {} sum the gradients of the matrix that both have: {} "
-                            "each way an iteration",
+                            "each way per iteration",
                             tied.first_rank, tied.last_rank, format_bytes(tied.bytes)));
   }
   if (layout.sizes.data > 1) {
@@ -284,14 +284,14 @@ std::vector<LayoutNote> layout_notes(const PipelineLayout& layout, const LayoutG
       devices += fmt::format("{}{}", d == 0 ? "" : ", ", first);
       if (tensor > 1) devices += fmt::format("-{}", first + tensor - 1);
     }
-    add("replicas", fmt::format("{}; rank 0 stands for devices {}", data, devices));
+    add("replicas", fmt::format("{}; rank 0 is devices {}", data, devices));
   }
   for (const ReplicaExchange& exchange : layout.replicas) {
     add(exchange.what,
         exchange.group.count > 1
-            ? fmt::format("{} over {} devices, as {}; an iteration each sends {}", exchange.how,
+            ? fmt::format("{} over {} devices, as {}; each sends {} per iteration", exchange.how,
                           exchange.group.count, listed(exchange.group), by_rank(exchange.bytes))
-            : fmt::format("{} over replicas; an iteration each device sends {}", exchange.how,
+            : fmt::format("{} over replicas; each device sends {} per iteration", exchange.how,
                           by_rank(exchange.bytes)));
   }
   return notes;

@@ -75,8 +75,8 @@ std::string taken_line(const RecordedRun& run) {
   const double fraction = taken_fraction({run.spans.data(), run.spans.size()});
   if (fraction < disturbed) return {};
   return fmt::format(
-      "Others had the processors for {} of the time that ranks computed: measure again with "
-      "nothing else running, and a processor for each rank.\n",
+      "Other processes took {} of the ranks' compute time: measure again with "
+      "nothing else running, and one processor per rank.\n",
       format_percent(fraction));
 }
 
@@ -119,7 +119,7 @@ std::string memory_table(const std::vector<RankMemory>& memory, int width) {
     for (const Column& column : columns) {
       lines[0] += fmt::format(" {:>{}}", column.name, width_of(column.name));
     }
-    lines[0] += "  filled by";
+    lines[0] += "  peak at";
     for (const int r : shown) {
       const RankMemory& rank = memory[static_cast<std::size_t>(r)];
       std::string& line = lines.emplace_back(fmt::format("{:>4}", r));
@@ -138,7 +138,7 @@ std::string memory_table(const std::vector<RankMemory>& memory, int width) {
   };
   if (std::ranges::any_of(lines, is_wide)) lines = table_of(all_states);
   if (lines.empty()) return {};
-  return fmt::format("memory, each rank at its fullest\n{}\n\n", fmt::join(lines, "\n"));
+  return fmt::format("peak memory per rank\n{}\n\n", fmt::join(lines, "\n"));
 }
 
 }  // namespace pipesim

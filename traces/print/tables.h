@@ -20,7 +20,7 @@ struct TableUnit {
   double ns;
   int decimals;
 
-  std::string text(std::int64_t time_ns) const;  // without the unit; "-" for 0
+  std::string text(std::int64_t time_ns) const;  // without nested slices the unit; "-" for 0
 };
 TableUnit table_unit(std::int64_t longest_ns);
 

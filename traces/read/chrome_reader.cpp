@@ -269,7 +269,7 @@ class TraceReader {
       default:
         if (window_.file().damaged() && window_.head().empty()) {
           throw input_error(fmt::format(
-              "{}: the compressed data are damaged from their start; copy or record it again",
+              "{}: the compressed data are damaged from the start; copy or record it again",
               path_));
         }
         throw no_trace(path_, window_.head());
@@ -282,9 +282,9 @@ class TraceReader {
       warnings_.add("the compressed data break off or are damaged", path_);
     }
     if (trace_.events == 0 && strange_ > 0) {
-      throw input_error(
-          fmt::format("{}: no Chrome trace: of {} in its list none is an event with a phase (ph)",
-                      path_, plural(elements_, "element")));
+      throw input_error(fmt::format(
+          "{}: not a Chrome trace: of {} in its list none is an event with a phase (ph)", path_,
+          plural(elements_, "element")));
     }
     return std::move(trace_);
   }
@@ -349,7 +349,7 @@ class TraceReader {
     if (!value || value->text.empty()) return break_off(!value);
     StrictWriter writer;
     if (value->depth > deepest_argument || !parse(value->text, writer)) {
-      warnings_.add(fmt::format("member {} is no JSON or nested deeper than {} levels, left out",
+      warnings_.add(fmt::format("member {} is not JSON or nested deeper than {} levels, left out",
                                 quote(*key), deepest_argument),
                     path_);
       return;
@@ -357,7 +357,7 @@ class TraceReader {
     std::string text = writer.text();
     member_bytes_ += key->size() + text.size();
     if (member_bytes_ > JsonWindow::most_bytes) {
-      throw input_error(fmt::format("{}: has more than {} beside its events; take some of it out",
+      throw input_error(fmt::format("{}: has more than {} beside its events; remove some of it",
                                     path_, format_bytes(JsonWindow::most_bytes)));
     }
     trace_.members[*key] = std::move(text);
@@ -383,7 +383,7 @@ class TraceReader {
       if (window_.offset() >= next_memory_look_) look_for_memory();
       if (next != '{') {
         ++strange_;
-        warnings_.add("elements that are no events, left out", element());
+        warnings_.add("elements that are not events, left out", element());
       } else if (std::ssize(value->text) > longest_event) {
         warnings_.add(fmt::format("events of more than {}, left out", format_bytes(longest_event)),
                       element());
@@ -402,7 +402,7 @@ class TraceReader {
           }
           visit_event();
         } else {
-          warnings_.add("events that are no JSON, left out", element());
+          warnings_.add("events that are not JSON, left out", element());
         }
       }
     }
@@ -432,7 +432,7 @@ class TraceReader {
     if (text.empty()) return std::nullopt;
     const ScaledDecimal ns = scale_decimal(text, 3);
     if (ns.status == ScaledDecimal::Status::not_a_number) {
-      warnings_.add("times that are no numbers, left out", element());
+      warnings_.add("times that are not numbers, left out", element());
       return std::nullopt;
     }
     if (ns.status == ScaledDecimal::Status::out_of_range || ns.value > latest_ns ||

@@ -64,7 +64,7 @@ void join_edges(LargeVector<EventEdge> edges, std::int64_t last_ns, const std::s
       while (stack[depth - 1].name != edge.name) --depth;
     }
     if (depth < stack.size()) {
-      warnings.add("slices without an end, taken to end with what is around them", path,
+      warnings.add("slices without an end, taken to end with the slice around them", path,
                    static_cast<std::int64_t>(stack.size() - depth));
     }
     // What only the end says.

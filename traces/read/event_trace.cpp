@@ -304,7 +304,7 @@ class EventCollector {
     for (const auto& [key, text] : event.args) {
       const auto value = finite_number(text);
       if (!value) {
-        trace_.warnings.add("counters that are no numbers, left out", place(event));
+        trace_.warnings.add("counters that are not numbers, left out", place(event));
         continue;
       }
       const CounterKey own{process, name, id, counter_texts_.place_of(key)};

@@ -55,16 +55,18 @@ Error no_trace(const std::string& path, std::string_view head) {
   if (head.empty()) return refuse(path, "the file is empty; give a Chrome trace");
   for (const auto& [bytes, what] : beginnings) {
     if (head.starts_with(bytes) && (bytes != "\n" || !is_text(head))) {
-      return refuse(path, fmt::format("no Chrome trace but {}", what));
+      return refuse(path, fmt::format("not a Chrome trace but {}", what));
     }
   }
   if (is_schedule(head)) {
-    return refuse(path,
-                  "no trace but a schedule, in CSV; it goes to --schedule, and --trace writes what "
-                  "comes of it");
+    return refuse(
+        path,
+        "not a trace but a schedule, in CSV; give it as --schedule, and --trace writes the "
+        "comes of it");
   }
-  return refuse(path, fmt::format("no Chrome trace: it starts with {}, and JSON with '{{' or '['",
-                                  quote(head.substr(0, std::min<std::size_t>(head.size(), 20)))));
+  return refuse(path,
+                fmt::format("not a Chrome trace: it starts with {}, and JSON with '{{' or '['",
+                            quote(head.substr(0, std::min<std::size_t>(head.size(), 20)))));
 }
 
 Error no_trace(const std::string& path,
@@ -76,13 +78,13 @@ Error no_trace(const std::string& path,
   const auto has = [&](std::string_view key) { return members.contains(key); };
   for (const std::string_view format : {"pipesim-result", "pipeexec-result"}) {
     if (is("format", format)) {
-      return refuse(path, fmt::format("no trace but a {}, which has no times of single actions; "
+      return refuse(path, fmt::format("not a trace but a {}, which has no times of single actions; "
                                       "run it again with --trace FILE",
                                       format));
     }
   }
   if (is("format", "pipesim-costs") || is("format", "pipesim-model")) {
-    return refuse(path, fmt::format("no trace but {}; it goes to {}, and --trace writes a trace",
+    return refuse(path, fmt::format("not a trace but {}; give it as {}, and --trace writes a trace",
                                     members.find("format")->second,
                                     is("format", "pipesim-costs") ? "--costs" : "--model"));
   }
@@ -93,7 +95,7 @@ Error no_trace(const std::string& path,
                   "operations without a time line; give the profiler's trace of the same run");
   }
   if (has("traceEvents")) {
-    return refuse(path, "no Chrome trace: traceEvents is not a list");
+    return refuse(path, "not a Chrome trace: traceEvents is not a list");
   }
   std::vector<std::string> keys;
   for (const auto& [key, text] : members) {
@@ -104,7 +106,7 @@ Error no_trace(const std::string& path,
     keys.push_back(quote(key));
   }
   return refuse(
-      path, fmt::format("no Chrome trace: a JSON object without traceEvents (it has {})",
+      path, fmt::format("not a Chrome trace: a JSON object without traceEvents (it has {})",
                         keys.empty() ? "no members" : fmt::format("{}", fmt::join(keys, ", "))));
 }
 

@@ -199,7 +199,7 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   about.program = members.strings("program");
   about.dependencies = members.strings("dependencies");
   if (!about.program.empty() && std::ssize(about.program) != own.ranks) {
-    members.fail("program", "must have a row a rank");
+    members.fail("program", "must have a row per rank");
   }
   about.continuous = members.flag("continuous");
   about.costs_json = members.json_or_nothing("costs");
@@ -221,11 +221,11 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   about.layers = members.strings("layers");
   about.layout = members.counts("layout");
   if (!about.layout.empty() && about.layout.size() != about.rank_of_stage.size()) {
-    members.fail("layout", "must have a number a virtual stage");
+    members.fail("layout", "must have a number per virtual stage");
   }
   members.each("clocks", [&](JsonSlice item) { about.clocks.push_back(clock_of(item, path)); });
   if (!about.clocks.empty() && std::ssize(about.clocks) != own.ranks) {
-    members.fail("clocks", "must have an entry a rank");
+    members.fail("clocks", "must have an entry per rank");
   }
   return own;
 }

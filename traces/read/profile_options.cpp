@@ -20,7 +20,7 @@ void check_that_it_counts(const ProfileOptions& options,
   const bool chosen =
       options.replica && !none([](auto* run) { return run->about.pipelines() > 1; });
   if ((options.ranks.empty() && !options.replica) || profiled || chosen) return;
-  throw input_error(fmt::format("{0}: {1} is no profile{2}; omit {0}",
+  throw input_error(fmt::format("{0}: {1} is not a profile{2}; omit {0}",
                                 options.replica ? "--replica" : "--ranks", runs.front()->name,
                                 options.replica ? " and has one replica" : ""));
 }

@@ -3,7 +3,7 @@
 // exponentials (Milakov and Gimelshein, 2018; Dao et al., 2022). Their logarithm in one
 // number, as GPUs have it, would cost probabilities of large scores some digits.
 //
-// For cpu_operators.cpp alone, hence all of internal linkage. `Multiply` does a
+// For cpu_operators.cpp only, hence internal linkage. `Multiply` does a
 // MatrixProduct. Sums are made in an order that depends on the shape alone: of a
 // head's gradients by keys and values over rows from the last block to the first,
 // and over a group from its first head to its last.
@@ -23,7 +23,7 @@ constexpr std::int64_t query_block = 64;  // rows at a time
 constexpr std::int64_t key_block = 512;   // and columns, where no scores are kept
 static_assert(key_block % query_block == 0, "the first columns of a block are seen by all rows");
 
-// Where the (sequence, head) pairs lie.
+// The memory layout of the (sequence, head) pairs.
 struct Heads {
   explicit Heads(const AttentionShape& shape)
       : count(shape.batch * shape.heads),
@@ -142,7 +142,7 @@ void attention_backward(const AttentionShape& shape, const float* qkv, float* pr
 
 constexpr std::int64_t linear_attention_room = 2 * query_block * key_block;  // both ways
 
-// Of a row whose scores come block by block.
+// A row whose scores come block by block.
 struct RunningSoftmax {
   float most = -__builtin_inff();
   float total = 0;  // of exp(scale (score - most))

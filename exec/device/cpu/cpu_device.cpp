@@ -26,7 +26,7 @@ class CpuDevice final : public Device {
  public:
   CpuDevice(std::unique_ptr<FloatOperators> operators, const char* instructions, bool own_products)
       : operators_(std::move(operators)),
-        description_(std::string("cpu (") + instructions + ", matrix products by " +
+        description_(std::string("cpu (") + instructions + ", GEMMs by " +
                      (own_products ? "its own kernel" : products_library()) + ")") {}
 
   std::string description() const override { return description_; }

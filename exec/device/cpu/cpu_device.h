@@ -1,8 +1,8 @@
-// The CPU as a device: one thread, which is the calling rank's.
+// The CPU as a device: one thread, the calling rank's.
 //
 // The operators are compiled for several instruction sets; the best that this
-// machine has is chosen when a device is made. Matrix products come from
-// oneDNN where the build has it, else from the project's own kernel.
+// machine has is chosen when a device is made. GEMMs come from
+// oneDNN if the build has it, else from the project's own kernel.
 #pragma once
 
 #include <memory>

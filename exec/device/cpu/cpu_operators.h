@@ -1,10 +1,10 @@
 // The operators of device.h in float32, on the CPU's own memory.
 //
-// cpu_operators.cpp is compiled once for each instruction set. Of an inline
-// function or a template that several of those copies emit, the linker keeps
-// any one, for all callers: one that this machine may not be able to run. So
-// those files emit nothing but internal symbols, and what needs the standard
-// library lives behind this class, in cpu_memory.cpp.
+// cpu_operators.cpp is compiled once for each instruction set. If several copies emit
+// the same inline function or template, the linker keeps any one for all
+// callers, perhaps one that this machine cannot run. So
+// those files emit only internal symbols, and code that needs the standard
+// library is behind this class, in cpu_memory.cpp.
 #pragma once
 
 #include <cstdint>

@@ -23,9 +23,9 @@ void library_product(const MatrixProduct& p) {
       dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, 1.0F, p.a,
                  p.lda, p.b, p.ldb, p.accumulate ? 1.0F : 0.0F, p.c, p.ldc);
   if (status == dnnl_success) return;
-  throw work_error("matrix product of " + std::to_string(p.m) + " x " + std::to_string(p.n) +
-                   " x " + std::to_string(p.k) + ": oneDNN failed with status " +
-                   std::to_string(status) + "; is there memory left?");
+  throw work_error("GEMM of " + std::to_string(p.m) + " x " + std::to_string(p.n) + " x " +
+                   std::to_string(p.k) + ": oneDNN failed with status " + std::to_string(status) +
+                   "; is there memory left?");
 }
 
 }  // namespace pipesim::exec

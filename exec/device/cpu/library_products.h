@@ -1,8 +1,8 @@
-// Matrix products by a library, oneDNN, where the build has it.
+// GEMMs by a library, oneDNN, if the build has it.
 //
-// On the calling thread alone, once that thread has called
-// use_one_thread_for_products(). The same product has the same bits at every
-// call, wherever its matrices lie: tests/exec/products_test.cpp holds it to that.
+// Only on the calling thread, once that thread has called
+// use_one_thread_for_products(). The same GEMM has the same bits at every
+// call, for any alignment: tests/exec/products_test.cpp checks that.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// The project's own matrix product: blocks of both matrices are packed into
+// The project's own GEMM: blocks of both matrices are packed into
 // panels in the order in which a tile of c, held in registers, reads them.
 //
-// For cpu_operators.cpp alone, hence all of internal linkage. The order of
-// additions depends on k alone.
+// For cpu_operators.cpp only, hence internal linkage. The order of
+// additions depends only on k.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Random words for dropout, many at a time: the same as random_words() gives.
+// Random words for dropout, many at a time: the same as from random_words().
 //
-// For cpu_operators.cpp alone, hence all of internal linkage.
+// For cpu_operators.cpp only, hence internal linkage.
 #pragma once
 
 #include <cstdint>
@@ -83,7 +83,7 @@ class RandomChunk {
   std::uint32_t words_[most + 4 * at_once];
 };
 
-// What dropout makes of a value.
+// Applies dropout to a value.
 class Keep {
  public:
   // `probability` of dropping, above 0 and at most 1.

@@ -1,6 +1,6 @@
 // The softmax of a row.
 //
-// For cpu_operators.cpp alone, hence all of internal linkage.
+// For cpu_operators.cpp only, hence internal linkage.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Vectors of floats, as wide as the instruction set at hand: loads and stores,
 // also of a part at the end of a row, exp, and sums in a fixed order.
 //
-// For cpu_operators.cpp alone, hence all of internal linkage.
+// For cpu_operators.cpp only, hence internal linkage.
 #pragma once
 
 #include <cstdint>

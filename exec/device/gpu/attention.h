@@ -1,4 +1,4 @@
-// What the kernels of attention know of their arrays. For .cu files alone.
+// Array layouts of the attention kernels. For .cu files only.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // bfloat16 in kernels: the upper half of a float32, in two bytes.
 //
 // A float becomes one by rounding to the nearest, ties to even, and back it is
-// exact. Any NaN becomes the same NaN. For .cu files and what calls them.
+// exact. Any NaN becomes the same NaN. For .cu files and their callers.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@ namespace {
 const char* remedy(gpuError_t result) {
   switch (result) {
     case gpuErrorMemoryAllocation:
-      return "take a smaller model, smaller microbatches or fewer ranks a GPU";
+      return "take a smaller model, smaller microbatches or fewer ranks per GPU";
     case gpuErrorNoDevice: return "is there a GPU, and may this process see it?";
     case gpuErrorInsufficientDriver: return "install the GPU's driver, or a newer one";
     default: return "run it again under the vendor's memory checker to see which kernel it was";

@@ -1,4 +1,4 @@
-// Sums over columns that more than one file's kernels are made of. For .cu files alone.
+// Sums over columns, shared by several files' kernels. For .cu files only.
 #pragma once
 
 #include "exec/device/gpu/kernel.h"

@@ -1,4 +1,4 @@
-// Products of small matrices of bfloat16 by a warp of 32 threads, on tensor cores.
+// Small bfloat16 matrix multiplies by a warp of 32 threads, on tensor cores.
 //
 // Each thread holds a part of every matrix: the layouts are those of PTX's
 // mma.m16n8k16 and ldmatrix. With lane = thread % 32, group = lane / 4 and
@@ -6,9 +6,9 @@
 //   A (16 x 16)  rows group + 8 (word % 2), columns 2 place + 8 (word / 2) and the next
 //   B (16 x 8)   rows 2 place + 8 word and the next, column group
 // and a sum C (16 x 8) rows group + 8 (i / 2), column 2 place + i % 2.
-// Shared memory is known by byte addresses. All threads of a block call what is
-// here at the same places: that is how the emulated GPU does it, in plain C++.
-// For CUDA from compute capability 8.0 on, and for .cu files alone.
+// Shared memory is given by byte addresses. All threads of a block call these functions
+// at the same places: the emulated GPU relies on it, in plain C++.
+// For CUDA from compute capability 8.0 on, and for .cu files only.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ __device__ inline T& shared_at(SharedAddress address) {
   return *reinterpret_cast<T*>(address);
 }
 
-// What the threads of the block have brought, until the next barrier.
+// The values contributed by the block's threads, until the next barrier.
 template <typename T>
 __device__ inline const T* gathered(const T& own) {
   __shared__ T room[block_threads];
@@ -165,7 +165,7 @@ __device__ inline void load_matrices(std::uint32_t (&word)[4], SharedAddress own
   }
 }
 
-// What the lane has whose number differs in that bit.
+// The value of the lane whose number differs in that bit.
 __device__ inline float of_lane_across(float own, unsigned distance) {
   return __shfl_xor_sync(0xffffffffU, own, static_cast<int>(distance));
 }

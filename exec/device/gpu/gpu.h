@@ -1,7 +1,7 @@
 // The names of the GPU's runtime: CUDA's or HIP's under one set of names.
 //
-// What is compiled by hipcc gets HIP, all else CUDA; with PIPESIM_GPU_EMULATED
-// something else that has these names. Only the sources of the module
+// Sources compiled by hipcc get HIP, all others CUDA; with PIPESIM_GPU_EMULATED
+// an emulation with these names. Only the sources of the module
 // (library.h) include this, and pipeexec itself links nothing of either.
 #pragma once
 

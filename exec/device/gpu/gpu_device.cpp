@@ -83,7 +83,7 @@ class GpuDevice final : public Device {
     if (!options.own_products) library_ = make_library_products(stream_);
     gpuDeviceProp properties;
     check(gpuGetDeviceProperties(&properties, options.gpu), "tell what the GPU is");
-    description_ = std::string(gpu_runtime) + " (" + properties.name + ", matrix products by " +
+    description_ = std::string(gpu_runtime) + " (" + properties.name + ", GEMMs by " +
                    (library_ ? library_->name() : "its own kernel") +
                    ", attention by its own kernel" +
                    (tensor_cores_ ? ", on tensor cores for bfloat16)" : ")");

@@ -2,11 +2,11 @@
 // and one each for copies of messages to and from the host (streams.h).
 //
 // A rank's thread makes it and is the only one to call it. Ranks may share a
-// GPU; each has its own streams and memory. Matrix products come from cuBLAS or
-// hipBLAS where the build has it, else from the project's own kernel. Attention is
-// the project's own, for bfloat16 on tensor cores where CUDA's GPUs have them and
-// heads have at most 128 numbers; description() tells. Whatever the runtime
-// reports is a work error that names the call.
+// GPU; each has its own streams and memory. GEMMs come from cuBLAS or
+// hipBLAS if the build has it, else from the project's own kernel. Attention is
+// the project's own, for bfloat16 on tensor cores if a CUDA GPU has them and
+// heads have at most 128 numbers; description() tells. A runtime error
+// becomes a work error that names the call.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class Marks;
 
 std::unique_ptr<Device> make_gpu_device(const GpuOptions& options);
 
-// What a link of such a device works with.
+// What a link of such a device needs.
 Marks& marks_of(Device& device);
 GpuMemory& memory_of(Device& device);
 

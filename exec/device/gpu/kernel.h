@@ -1,5 +1,5 @@
-// What the kernels are written with: starting one, groups of elements, and sums
-// by a tree. For .cu files alone.
+// Helpers of the kernels: launches, groups of elements, and tree
+// sums. For .cu files only.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ void launch(gpuStream_t stream, const char* name, dim3 blocks, void (*kernel)(Pa
   launch(stream, name, blocks, Block{}, kernel, arguments...);
 }
 
-// ---- Groups of elements, which are floats in registers whatever their type
+// ---- Groups of elements, held as floats in registers
 
 template <int size>
 struct Group {

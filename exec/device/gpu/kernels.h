@@ -1,10 +1,10 @@
 // The kernels of the GPU, as functions that start them on a stream.
 //
-// They mean what the operators of device.h mean, on the device's memory. Each
-// sum has an order of its own that depends on sizes alone: no atomics, trees in
+// They implement the operators of device.h on the device's memory. Each
+// sum has a fixed order that depends only on sizes: no atomics, trees in
 // shared memory, and no assumption about how many threads run in step. The
-// order does not depend on how arrays are aligned. A kernel that could not be
-// started is a work error. T is float or gpuBfloat16; what is computed is float32
+// order does not depend on how arrays are aligned. A failed launch
+// is a work error. T is float or gpuBfloat16; what is computed is float32
 // until it is stored.
 #pragma once
 

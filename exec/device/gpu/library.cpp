@@ -33,7 +33,7 @@ const GpuModule& load_gpu_module(const std::string& kind, const std::string& fol
   std::error_code failed;
   if (!std::filesystem::exists(path, failed)) {
     throw work_error(fmt::format(
-        "{} is neither beside the program nor in ../lib/pipesim; build it where {} is installed",
+        "{} is neither next to the program nor in ../lib/pipesim; build it where {} is installed",
         name, kind == "cuda" ? "CUDA's nvcc" : "HIP's hipcc"));
   }
   // The loader would map what is missing, and die by touching it.
@@ -53,7 +53,7 @@ const GpuModule& load_gpu_module(const std::string& kind, const std::string& fol
   const GpuModule* module = entry != nullptr ? entry(PIPESIM_DEVICE_INTERFACE) : nullptr;
   if (module == nullptr) {
     throw work_error(
-        fmt::format("{} is of another build than the program; build both together", name));
+        fmt::format("{} is from another build than the program; build both together", name));
   }
   return *module;
 }

@@ -1,5 +1,5 @@
-// The module that holds the code for GPUs of one kind, loaded when it is asked
-// for, so that one program runs on machines with and without GPUs and drivers.
+// The module with the code for GPUs of one kind, loaded on demand,
+// so one program runs on machines with and without GPUs and drivers.
 //
 // The module is a file, libpipesim_cuda.so or libpipesim_hip.so, with one function. It
 // stays loaded until the program ends.
@@ -29,7 +29,7 @@ class GpuModule {
   virtual std::vector<std::string> gpus() const = 0;
   // To be called on the thread that will use it.
   virtual std::unique_ptr<Device> make(const GpuOptions& options) const = 0;
-  // What links those devices; a work error where it isn't there. Asks nothing of
+  // The links of those devices; a work error if there are none. Asks nothing of
   // GPUs or their driver.
   virtual const LinkLibrary& links() const = 0;
 };
@@ -45,7 +45,7 @@ inline constexpr const char* gpu_entry_name = "pipesim_gpu_module";
 // isn't there, can't be loaded, or is of another build.
 const GpuModule& load_gpu_module(const std::string& kind, const std::string& folder);
 
-// Where the module for `kind` is: beside the running program, as it is built, or else in
+// The path of the module for `kind`: next to the running program, as it is built, or else in
 // ../lib/pipesim from there, as it is installed.
 std::string module_folder(const std::string& kind);
 

@@ -75,8 +75,8 @@ namespace {
 
 void check_library(gpublasStatus_t status, const char* what) {
   if (status == gpublasSuccess) return;
-  throw work_error(std::string(gpu_runtime) + "'s library of matrix products could not " + what +
-                   ": status " + std::to_string(static_cast<int>(status)) +
+  throw work_error(std::string(gpu_runtime) + "'s GEMM library could not " + what + ": status " +
+                   std::to_string(static_cast<int>(status)) +
                    "; is there memory left, and does the library fit the driver?");
 }
 

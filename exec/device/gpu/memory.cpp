@@ -55,7 +55,7 @@ void* GpuMemory::allocate(std::int64_t bytes) {
     static_cast<void>(gpuGetLastError());
     throw work_error(std::string(gpu_runtime) + ": no memory left for " + std::to_string(bytes) +
                      " bytes" + what_is_free() +
-                     "; take a smaller model, smaller microbatches or fewer ranks a GPU");
+                     "; take a smaller model, smaller microbatches or fewer ranks per GPU");
   }
   check(result, "allocate memory");
   size_.emplace(memory, size);

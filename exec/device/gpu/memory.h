@@ -1,6 +1,6 @@
-// The GPU's memory, in blocks that are kept when they are released.
+// The GPU's memory, in blocks that are kept when released.
 //
-// A released block serves again for about the same size. All work on blocks is
+// A released block is reused for about the same size. All work on blocks is
 // on one stream, in the order of the calls, so that one may be handed out again
 // while what used it has still to run. Taking memory from the GPU costs time, and
 // handing it back stops the GPU: they happen in the first iteration, and at the end.
@@ -16,11 +16,11 @@ namespace pipesim::exec {
 
 class GpuMemory {
  public:
-  // Of what uses it; outlives this.
+  // The user's stream; must outlive this.
   explicit GpuMemory(gpuStream_t stream) : stream_(stream) {}
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
-  // Nothing may be running any more; hands all back, also what wasn't released.
+  // Frees everything, released or not; nothing may be running any more.
   ~GpuMemory();
 
   // Aligned to 256 bytes; a work error where there is none left, even once all

@@ -1,5 +1,5 @@
-// NCCL, or AMD's RCCL, which has the same names; found when it is asked for, so
-// that a module loads where neither is installed.
+// NCCL, or AMD's RCCL, which has the same names; found on demand, so
+// a module loads if neither is installed.
 #pragma once
 
 #if defined(__HIP__) || defined(PIPESIM_GPU_HIP)

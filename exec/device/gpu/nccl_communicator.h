@@ -1,7 +1,7 @@
 // A communicator of NCCL's with a stream for its operations, which it runs in their order.
 //
-// It doesn't block: what NCCL does for it in the background is polled for, with patience. Errors
-// say what could not be done: "NCCL 2.28.9 could not send to rank 1: ...". One device, one thread.
+// It doesn't block: NCCL's background work is polled, up to the timeout. Errors
+// say what failed: "NCCL 2.28.9 could not send to rank 1: ...". One device, one thread.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ class NcclCommunicator {
   // Until what was asked for is on its stream.
   void settle(ncclResult_t result, const char* what);
   void await(const std::function<bool()>& done, const char* what);
-  // Whether it is in progress; throws PeerLost where it has failed.
+  // Whether it is in progress; throws PeerLost if it has failed.
   ncclResult_t state(const char* what) const;
 
   // Ends all operations. Neither this nor what follows throws.

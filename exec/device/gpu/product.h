@@ -1,8 +1,8 @@
-// Matrix products of the GPU.
+// The GPU's GEMMs.
 //
 // c[m x n] = op(a)[m x k] op(b)[k x n], row-major. a and b are of one type, c of
-// that one or float32; sums are float32. The order of additions depends on the
-// sizes and types alone. A LibraryProducts belongs to one stream.
+// that one or float32; sums are float32. The order of additions depends only on
+// sizes and types. A LibraryProducts belongs to one stream.
 #pragma once
 
 #include <cstdint>

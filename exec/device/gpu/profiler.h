@@ -1,4 +1,4 @@
-// Names for what a thread asks of the GPU, as profilers show them.
+// Names for a thread's GPU work, shown by profilers.
 #pragma once
 
 #if defined(PIPESIM_HAS_NVTX)

@@ -1,4 +1,4 @@
-// The softmax of a row by a block. For .cu files alone.
+// The softmax of a row by a block. For .cu files only.
 #pragma once
 
 #include "exec/device/gpu/kernel.h"

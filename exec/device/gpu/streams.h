@@ -2,7 +2,7 @@
 //
 // Operators run on one stream; copies to and from the host's memory on one
 // each. Marks are events, ordered and timed; their times become the host's by
-// a line through two instants that both have seen: one before them, one after.
+// a line through two instants seen by both clocks: one before them, one after.
 // One device, one thread.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace pipesim::exec {
 
 class Stream {
  public:
-  // Of the GPU that is chosen.
+  // For the chosen GPU.
   Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -51,7 +51,7 @@ class Marks {
   // Once all has run that is on that stream now.
   Mark set(const Stream& stream);
   bool has_passed(Mark mark) const;
-  // What comes on the stream from now on runs after it.
+  // Later work on the stream runs after it.
   void follow(const Stream& stream, Mark mark) const;
   // By CLOCK_MONOTONIC; waits for all that is on the stream of the clocks.
   std::int64_t time_of(Mark mark);

@@ -1,5 +1,5 @@
 // Tiles of bfloat16 in shared memory and what a warp does with them, for heads of
-// `size` numbers, a multiple of 16. For .cu files alone.
+// `size` numbers, a multiple of 16. For .cu files only.
 #pragma once
 
 #include "exec/device/gpu/attention.h"
@@ -13,7 +13,7 @@ __host__ __device__ constexpr int tile_bytes(int rows) {
   return rows * 2 * (size + 8);
 }
 
-// In a tile, or from one tile to another that lies behind it.
+// In a tile, or from one tile to another after it.
 __host__ __device__ constexpr SharedAddress shared_bytes(int bytes) {
   return static_cast<SharedAddress>(bytes);
 }
@@ -53,7 +53,7 @@ class OwnPart {
       });
     }
   }
-  // On to the rows behind those.
+  // Moves on to the next rows.
   __device__ void pass(int count) {
     at_ += std::int64_t{stride_} * count;
     rows_ -= count;

@@ -365,7 +365,7 @@ std::vector<int> CostModel::layout(const PipelineShape& shape) const {
   const std::int64_t most = model_.is_listed() ? model_.layers() : model_.blocks;
   if (stages > most) {
     throw input_error(
-        fmt::format("{} has {}, fewer than the {}: a stage needs at least one; nearest valid: {}",
+        fmt::format("{} has {}, fewer than the {}: each needs at least one; nearest valid: {}",
                     model_.name, plural(most, model_.is_listed() ? "layer" : "block"),
                     plural(stages, "virtual stage"), plural(most, "virtual stage")));
   }

@@ -97,16 +97,16 @@ DirectExchange direct_gather(double weight_bytes, const Training& training) {
 void check_parameters_known(const Costs& costs, std::string_view where) {
   const auto tells = [](const StageCosts& stage) { return !stage.parameters.empty(); };
   if (std::ranges::all_of(costs.stages, tells)) return;
-  throw input_error(
-      fmt::format("{}: it does not say how many parameters replicas exchange; give each stage or "
-                  "layer its `parameters`",
-                  where));
+  throw input_error(fmt::format(
+      "{}: the number of parameters that replicas exchange is missing; give each stage or "
+      "layer its `parameters`",
+      where));
 }
 
 void check_exchanges_known(const Costs& costs, std::string_view where) {
   if (!costs.replicas) {
     throw input_error(
-        fmt::format("{}: it does not say what an exchange with replicas takes; calibrate it from "
+        fmt::format("{}: the time of an exchange with replicas is missing; calibrate it from "
                     "a run with --data-parallel of 2 or more, or give `replicas`",
                     where));
   }

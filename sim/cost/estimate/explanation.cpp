@@ -151,6 +151,7 @@ std::string_view time_use_name(TimeUse use) {
 }
 
 std::string time_use_key(TimeUse use) {
+  if (use == static_cast<TimeUse>(OperatorClass::matmul)) return "matrix_products";
   if (use == TimeUse::recompute) return "computed_again";
   if (use == TimeUse::hidden) return "hidden_reduction";
   if (use == TimeUse::slowdown) return "beside_transfers";

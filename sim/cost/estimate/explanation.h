@@ -40,7 +40,7 @@ enum class TimeUse : std::uint8_t {
   optimizer,  // and the norm of gradients
 };
 inline constexpr int time_use_count = 14;
-std::string_view time_use_name(TimeUse use);  // "matrix products"
+std::string_view time_use_name(TimeUse use);  // "GEMMs"
 std::string time_use_key(TimeUse use);        // "matrix_products"
 
 // Nanoseconds by use.

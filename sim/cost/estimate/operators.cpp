@@ -426,7 +426,7 @@ class OperatorsBuilder {
 
 std::string_view operator_class_name(OperatorClass of) {
   switch (of) {
-    case OperatorClass::matmul: return "matrix products";
+    case OperatorClass::matmul: return "GEMMs";
     case OperatorClass::attention: return "attention";
     case OperatorClass::elementwise: return "element-wise";
     case OperatorClass::embedding: return "embedding";

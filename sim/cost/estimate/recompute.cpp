@@ -21,8 +21,8 @@ struct NamedPart {
 constexpr NamedPart named_parts[] = {
     {"attention", &Recompute::attention, "attention"},
     {"norms", &Recompute::norms, "norms"},
-    {"activation", &Recompute::activation, "activation between products of a block"},
-    {"products", &Recompute::products, "products beside its one"}};
+    {"activation", &Recompute::activation, "activation between GEMMs of a block"},
+    {"products", &Recompute::products, "GEMMs other than its one"}};
 
 std::vector<std::string_view> part_names(const Recompute& recompute) {
   std::vector<std::string_view> names;
@@ -41,7 +41,7 @@ Recompute parse_recompute(std::string_view text) {
     if (name == "none" || name == "full") {
       if (names.size() > 1) {
         throw input_error(
-            fmt::format("--recompute {}: {} goes with nothing else; give it alone, or some of "
+            fmt::format("--recompute {}: {} excludes all others; give it alone, or some of "
                         "attention, norms, activation and products",
                         printable(text), name));
       }
@@ -58,10 +58,10 @@ Recompute parse_recompute(std::string_view text) {
     }
     if (result.*found->part) {
       throw input_error(fmt::format(
-          "--recompute {}: {} is there twice; give attention, norms, activation and products at "
+          "--recompute {}: {} is given twice; give attention, norms, activation and products at "
           "most once each{}",
           printable(text), meant,
-          meant == "attention" ? " (selective is another word for attention)" : ""));
+          meant == "attention" ? " (selective is another name for attention)" : ""));
     }
     result.*found->part = true;
   }
@@ -88,7 +88,7 @@ std::string recompute_words(const Recompute& recompute) {
 void check_recompute(const Recompute& recompute, const Model& model) {
   if (recompute.exists() && model.is_listed()) {
     throw input_error(
-        fmt::format("--recompute {}: {} is a list of layers, whose backwards take what it says; "
+        fmt::format("--recompute {}: {} is a list of layers, whose backward times are given; "
                     "valid: none",
                     recompute_name(recompute), model.name));
   }

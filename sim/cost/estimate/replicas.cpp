@@ -134,7 +134,7 @@ void check_gathered(const Schedule& schedule) {
     if (action.kind == Kind::RESHARD) is_gathered[stage] = false;
     if (!is_compute(action.kind) || is_gathered[stage]) continue;
     throw input_error(fmt::format(
-        "{}: {} comes where --zero 3 has stage {} in parts; put {} before it, or leave out all "
+        "{}: {} comes where --zero 3 has stage {} in parts; put {} before it, or omit all "
         "UNSHARD, RESHARD and REDUCE_GRAD",
         schedule.name, to_text(action), action.stage,
         to_text(make_action(action.stage, Kind::UNSHARD))));
@@ -150,7 +150,7 @@ void check_reduced_once(const Schedule& schedule, const Training& training) {
     if (is_reduced[stage]) {
       const bool is_asked = training.zero >= 2;
       throw input_error(fmt::format(
-          "{}: {} is there several times, but with {} gradients are kept whole and reduced once; "
+          "{}: {} is given several times, but with {} gradients are kept whole and reduced once; "
           "keep the last of them, or {}",
           schedule.name, to_text(action),
           is_asked ? "--shard-over 1" : fmt::format("--zero {}", training.zero),
@@ -222,9 +222,9 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
   const auto listed = std::ranges::find_if(schedule.actions.all(), is_of_replicas, &Action::kind);
   if (listed != schedule.actions.all().end()) {
     if (training.gather) {
-      throw input_error(
-          fmt::format("--gather {}: {} says itself when, with {}; leave one of both out",
-                      gather_name(*training.gather), schedule.name, to_text(*listed)));
+      throw input_error(fmt::format("--gather {}: {} itself says when, with {}; omit one of them",
+                                    gather_name(*training.gather), schedule.name,
+                                    to_text(*listed)));
     }
     if (training.zero == 3 && training.shards() > 1) check_gathered(schedule);
     if (training.gathers_next_to_forwards() && !gathers(schedule)) return gather_ahead(schedule);

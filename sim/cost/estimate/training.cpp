@@ -54,7 +54,7 @@ void check_shards(const Training& training, const Model& model, const Cluster* c
   if (model.is_listed() || model.architecture == Architecture::mlp) {
     throw input_error(
         fmt::format("--tensor-parallel {}: the layers of {} can't be split over "
-                    "ranks; leave it at 1",
+                    "ranks; keep it at 1",
                     t, model.name));
   }
   const std::int64_t per_node = cluster == nullptr ? 1 : cluster->devices_per_node;
@@ -111,7 +111,7 @@ Attention parse_attention(std::string_view text) {
 void check_replicas(const Training& training) {
   if (training.zero < 0 || training.zero > 3) {
     throw input_error(
-        fmt::format("--zero {}: there are stages 0 (nothing split), 1 (optimizer), "
+        fmt::format("--zero {}: the stages are 0 (nothing sharded), 1 (optimizer), "
                     "2 (and gradients) and 3 (and weights)",
                     training.zero));
   }
@@ -141,12 +141,12 @@ std::vector<std::string> drop_without_effect(Training& training) {
   }
   if (training.zero != 3 && training.gather) {
     drop(true, fmt::format("--gather {}", gather_name(*training.gather)),
-         among_several("every replica keeps all weights, without --zero 3"));
+         among_several("without --zero 3 every replica keeps all weights"));
     training.gather.reset();
   }
   if (training.zero == 0) {
     drop(training.shard_over.has_value(), "--shard-over",
-         among_several("replicas split nothing, with --zero 0"));
+         among_several("replicas shard nothing with --zero 0"));
     training.shard_over.reset();
   }
   if (training.tensor_parallel == 1) {
@@ -188,7 +188,7 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
   }
   if (model.window && training.sequence_length > *model.window) {
     throw input_error(fmt::format(
-        "--sequence-length {}: attention of {} looks back over {} alone, and such "
+        "--sequence-length {}: attention of {} looks back over only {}, and such "
         "windows are not modelled; the longest valid: {}",
         training.sequence_length, model.name, plural(*model.window, "token"), *model.window));
   }

@@ -54,7 +54,7 @@ void require_collectives(const JsonCursor& given) {
   const bool is_list = given.value().get_if<JsonValue::Array>() != nullptr;
   const bool is_object = given.value().get_if<JsonValue::Object>() != nullptr;
   if (is_list || (is_object && JsonMembers(given).has("value"))) return;
-  given.fail(fmt::format("is no list; {}", collectives_wanted));
+  given.fail(fmt::format("is not a list; {}", collectives_wanted));
 }
 
 std::vector<BusRate> read_collectives(const JsonCursor& list, const Sources& sources,
@@ -73,11 +73,11 @@ std::vector<BusRate> read_collectives(const JsonCursor& list, const Sources& sou
     if (rates.empty() && rate.ranks != 2) {
       item.fail(
           fmt::format("the list begins with {} ranks; begin with what 2 ranks reach, and list the "
-                      "others by ascending ranks",
+                      "others by ascending number of ranks",
                       rate.ranks));
     }
     if (!rates.empty() && rate.ranks <= rates.back().ranks) {
-      item.fail(fmt::format("{} ranks after {}; list them by ascending ranks", rate.ranks,
+      item.fail(fmt::format("{} ranks after {}; list them by ascending number of ranks", rate.ranks,
                             rates.back().ranks));
     }
     rates.push_back(rate);
@@ -167,7 +167,7 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
                  [](const JsonCursor& value) { return static_cast<int>(read_count(value)); });
   section.optional("nodes", cluster.nodes, read_count);
   members.optional("node", [&](const JsonCursor& node) {
-    if (cluster.devices_per_node == 1) node.fail("one device has no links; leave it out");
+    if (cluster.devices_per_node == 1) node.fail("one device has no links; omit it");
     const bool has_links = !cluster.node.collectives.empty();
     read_node(node, sources, has_links, cluster.devices_per_node, cluster.node);
   });

@@ -48,7 +48,7 @@ std::vector<Tile> read_tiles(const JsonCursor& list, const Sources& sources) {
     }
     tiles.push_back(tile);
   }
-  if (tiles.empty()) list.fail("an empty list; leave it out where any shape fits");
+  if (tiles.empty()) list.fail("an empty list; omit it where any shape fits");
   return tiles;
 }
 

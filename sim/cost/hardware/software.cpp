@@ -33,7 +33,7 @@ bool read_deal(const JsonCursor& value) {
   const std::string& text = value.string();
   if (text == "cost") return true;
   if (text != "even") {
-    value.fail(fmt::format("{}: layers are dealt out by none such; say even or cost", quote(text)));
+    value.fail(fmt::format("{}: no such way to deal layers out; give even or cost", quote(text)));
   }
   return false;
 }

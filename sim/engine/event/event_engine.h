@@ -1,15 +1,15 @@
 // A discrete-event engine: tasks on streams, signals, rendezvous, and flows
 // over shared links. It knows nothing of what the tasks mean.
 //
-// It runs an EventPlan, which says what tasks stand on which streams and wait for
+// It runs an EventPlan, which says which tasks are on which streams and wait for
 // what. The model says what a task does when it starts: finish_at() a time, or
 // send() bytes over a route. The task holds its streams until then.
 //
-// Time is a whole number of nanoseconds; what happens at one time is ordered by
-// sequence: first all that ends, in the order in which its end was set (flows
-// that end together, in the order of continuous time), then all that can start,
-// in the order in which it became ready, what takes no time ending as it
-// starts; what is ready then begins another turn. Nothing depends on addresses
+// Time is a whole number of nanoseconds; events at one time are ordered by
+// sequence: first all ends, in the order in which they were set (flows
+// that end together, in the order of continuous time), then all starts,
+// in the order in which tasks became ready; tasks of no length end as they
+// start; tasks ready then begin another round. Nothing depends on addresses
 // or hashing.
 //
 // The engine owns the plan and the queue; the model, which outlives it, owns the
@@ -32,7 +32,7 @@ namespace pipesim {
 
 // A Model has
 //   void start(TaskId);                            calls finish_at() or send()
-//   void finish(TaskId);                           calls signal() for those it lets go on
+//   void finish(TaskId);                           calls signal() for those it releases
 //   bool is_current(TaskId, std::uint32_t version) for ends that have been moved
 //   std::array<StreamId, 2> streams_of(TaskId) const
 //   std::int64_t latency_of(TaskId) const          of a flow, after its last byte

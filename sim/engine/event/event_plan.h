@@ -1,8 +1,8 @@
-// What an event engine is to run: tasks on streams, what they wait for, links.
+// The input of an event engine: tasks on streams, what they wait for, links.
 //
 // - A stream runs its tasks in order; some may be grouped with the next one:
 //   a group's tasks run side by side, and the next group follows the last.
-// - A task starts once it stands at the head of every stream that it is on
+// - A task starts once it is at the head of every stream that it is on
 //   (none, one, or two: a rendezvous) and all signals that it needs have come.
 //
 // Built by one thread and handed over to the engine.
@@ -42,7 +42,7 @@ struct EventPlan {
     waits.resize(tasks);
   }
   void reserve(StreamId stream, std::size_t tasks) { streams[stream].reserve(tasks); }
-  // Puts a task on a stream, behind those there.
+  // Appends a task to a stream.
   void append(StreamId stream, TaskId task, bool with_next = false) {
     streams[stream].push_back({task << 1 | (with_next ? 1U : 0U)});
     ++waits[task];

@@ -1,5 +1,5 @@
-// What happens next: a queue of events in the total order (time, sequence),
-// sequence being the order of pushing.
+// A queue of events in the total order (time, sequence),
+// where sequence is the order of pushing.
 //
 // A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the
 // shortest path problem", 1990): time never runs back, so an event can wait in

@@ -7,8 +7,8 @@
 // keeps routes, each with the bytes that it has served to every flow on it, and
 // a flow ends when that reaches what it was at its start plus its own bytes.
 // Rates change only when a flow starts or its last byte leaves, and only on
-// routes that a chain of shared links joins to it: a change costs what crosses
-// those links, whatever else is under way.
+// routes connected to it by a chain of shared links: the cost of a change depends only on
+// the flows over those links.
 //
 // Between whole nanoseconds the network is a fluid in continuous time; what it
 // reports is the first whole nanosecond at which the last byte has left. A flow
@@ -32,9 +32,9 @@ using RouteId = std::uint32_t;
 
 class FlowNetwork {
  public:
-  // A request to be called again: wake() at `time_ns`, when a flow on that
-  // route may end. A later one for the same route replaces it; the network
-  // knows by the version.
+  // A request for a call of wake() at `time_ns`, when a flow on that
+  // route may end. A later one for the same route replaces it; the version
+  // tells them apart.
   struct Alarm {
     std::int64_t time_ns;
     RouteId route;

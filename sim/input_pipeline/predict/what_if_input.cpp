@@ -40,7 +40,7 @@ InputTimeChange parse_input_change(std::string_view text, std::string_view where
   const auto [at, failed] = std::from_chars(factor.data(), end, change.factor);
   if (failed != std::errc() || at != end ||
       !(change.factor >= 0 && change.factor <= largest_time_factor)) {
-    refuse("the factor is no number from 0 to 1000");
+    refuse("the factor is not a number from 0 to 1000");
   }
   for (const std::string_view part : split(text.substr(0, equals), '@')) {
     constexpr std::string_view rank = "rank";
@@ -50,7 +50,7 @@ InputTimeChange parse_input_change(std::string_view text, std::string_view where
     } else if (const auto kind = parse_input_kind(part); kind && !change.kind) {
       change.kind = *kind;
     } else {
-      refuse(fmt::format("{} is no kind of action and no rank", quote(part)));
+      refuse(fmt::format("{} is neither a kind of action nor a rank", quote(part)));
     }
   }
   return change;

@@ -117,7 +117,7 @@ std::optional<ClosedForm> dual_pipe_closed_form(const Shape& shape, const Unifor
 std::string outside_dual_pipe(const Shape& shape) {
   const int p = shape.ranks;
   if (p % 2 != 0) {
-    return fmt::format("goes both ways and needs an even number of stages; use {}",
+    return fmt::format("goes both ways, so it needs an even number of stages; use {}",
                        p == 1 ? "2" : fmt::format("{} or {}", p - 1, p + 1));
   }
   const int m = shape.microbatches;
@@ -136,7 +136,7 @@ std::vector<Family> dual_pipe() {
   Family family;
   family.name = "dualpipe";
   family.title = "DualPipe";
-  family.summary = "both ways at once through two copies of each stage";
+  family.summary = "both directions at once, with two copies of each stage";
   family.bubble = "(p/2-1)(2F+I-W), global";
   family.conditions = "W <= I <= F, cells that take F + B, no latency";
   family.peak = "p+1";

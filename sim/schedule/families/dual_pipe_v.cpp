@@ -89,7 +89,7 @@ std::string too_few_for_dual_pipe_v(const Shape& shape) {
   const int least = 2 * shape.ranks;
   if (shape.microbatches >= least) return {};
   return fmt::format(
-      "needs at least as many microbatches as there are stages, {} on {} ranks, and there are {}; "
+      "needs at least as many microbatches as stages, {} on {} ranks, but there are {}; "
       "use {}, or zb-v",
       least, shape.ranks, shape.microbatches, least);
 }

@@ -1,4 +1,4 @@
-// What the family files share: their lists, and the order that most build on.
+// Shared by the family files: their lists, and the order that most build on.
 #pragma once
 
 #include <algorithm>

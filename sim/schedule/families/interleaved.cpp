@@ -117,7 +117,7 @@ std::vector<Family> interleaved() {
   Family family;
   family.name = "interleaved";
   family.title = "Interleaved 1F1B";
-  family.summary = "1F1B over v chunks a rank, Megatron's order, groups of g";
+  family.summary = "1F1B over v chunks per rank, Megatron's order, groups of g";
   family.bubble = "(p-1)(F+B) per chunk, global";
   family.conditions =
       "g = p and p divides m, or m < p without latency; a hop takes at most min(F, B)";

@@ -44,7 +44,7 @@ std::vector<Family> one_f_one_b() {
   Family family;
   family.name = "1f1b";
   family.title = "1F1B";
-  family.summary = "p-1-r forwards, then a forward and a backward in turn";
+  family.summary = "p-1-r forwards, then forwards and backwards in turn";
   family.bubble = "(p-1)(F+B), global";
   family.conditions = "any m; with a latency, p divides m";
   family.peak = "min(m, p-r)";

@@ -1,8 +1,8 @@
-// Orders on a V that are made of slots of one length: a building block of one microbatch,
-// again and again, and what moves to earlier slots where the pipeline fills and drains.
+// Orders on a V made of slots of equal length: a repeated building block of one microbatch,
+// with moves to earlier slots where the pipeline fills and drains.
 //
 // A microbatch passes the ranks four times: forwards down and up, then input gradients the
-// same way back. Weight gradients follow where slots are free. Plain values; any thread.
+// same way back. Weight gradients fill free slots. Plain values; any thread.
 #pragma once
 
 #include <array>
@@ -27,22 +27,22 @@ struct SlotItem {
   int microbatch = 0;  // of a weight gradient: how many there were before
   Pass pass = Pass::weight;
 };
-using Timeline = std::vector<SlotItem>;   // of a rank, by slot, of which each has one item
+using Timeline = std::vector<SlotItem>;   // of a rank, one item per slot
 using Timelines = std::vector<Timeline>;  // of the ranks from the top of the V to its point
 
-// The slots in which a rank does the first microbatch, by pass.
+// The slots of a rank for the first microbatch, by pass.
 using Block = std::array<int, travelling_passes>;
 
-// Every microbatch so many slots behind the one before.
+// Every microbatch this many slots after the one before.
 Timelines repeated(const std::vector<Block>& blocks, int microbatches, int interval);
 
-// Puts each weight gradient into the first free slot behind its input gradient, one chunk's
+// Puts each weight gradient into the first free slot after its input gradient, one chunk's
 // like the other's, or those of the chunk on the way up first.
 enum class Weights { alike, by_chunk };
 void add_weights(Timelines& ranks, Weights weights);
 void drop_weights(Timelines& ranks);
 
-// Moves items to the first free slots behind what they need in which no rank comes to hold
+// Moves items to the first free slots after what they need in which no rank holds
 // more than the fullest does: those behind the last forward_down of the first rank, and where
 // the timelines have weight gradients those before its first input_down, too. Without them
 // they count as done in free slots.

@@ -18,7 +18,7 @@ std::string not_a_v(const Shape& shape) {
         shape.stage(rank, chunk_up) == 2 * shape.ranks - 1 - down) {
       continue;
     }
-    return "has its stages on the ranks down and up again; leave --placement out, or give a list "
+    return "places its stages down the ranks and up again; omit --placement, or give a list "
            "such as 1,0,0,1";
   }
   return {};

@@ -1,4 +1,4 @@
-// What the V-shaped families share: two chunks a rank, the first on the way down the
+// Shared by the V-shaped families: two chunks per rank, the first on the way down the
 // ranks, the second on the way up again, so that the r-th rank holds stages r and
 // 2p-1-r.
 #pragma once
@@ -62,7 +62,7 @@ class RankWriter {
   }
 
  private:
-  // Of microbatches, by chunk, those left out included.
+  // Microbatches by chunk, skipped ones included.
   struct Counts {
     std::array<int, 2> forwards{}, backwards{}, weights{};
   };

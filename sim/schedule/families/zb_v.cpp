@@ -61,7 +61,7 @@ std::vector<Family> zb_v() {
   Family family = v_shaped();
   family.name = "zb-v";
   family.title = "ZB-V";
-  family.summary = "two chunks on a V: no bubble at F=I=W, 1F1B's memory";
+  family.summary = "two chunks in a V: no bubble at F=I=W, 1F1B's memory";
   family.bubble = "(p-1)max(2(I-W), I-F) per chunk, span";
   family.conditions = "m >= 2p-1, F <= I, W <= I, no latency";
   family.peak = "2p";

@@ -56,7 +56,7 @@ std::vector<Family> zero_bubble() {
   Family h2 = h1;
   h2.name = "zb-h2";
   h2.title = "ZB-H2";
-  h2.summary = "twice ZB-H1's warm-up: hardly a bubble, twice the memory";
+  h2.summary = "twice ZB-H1's warm-up: almost no bubble, twice the memory";
   h2.bubble = "(p-1)(F+I-2W), span";
   h2.conditions = "m >= 2p-1, W <= F, 2W <= F+I, no latency";
   h2.peak = "2(p-r)-1 + residue";

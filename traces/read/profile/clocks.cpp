@@ -109,7 +109,7 @@ void check_extent(const ProfileProcess& process, std::int64_t zero_ns) {
     for (const std::int64_t time : {operation.called_ns, operation.start_ns, operation.end_ns}) {
       if (time - zero_ns <= max_time_ns && zero_ns - time <= max_time_ns) continue;
       throw input_error(fmt::format(
-          "{}: {} is more than 11 days from the first iteration; leave out what is not of the run",
+          "{}: {} is more than 11 days from the first iteration; omit what is not of the run",
           process.name, to_text(operation.action)));
     }
   }

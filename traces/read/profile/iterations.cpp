@@ -105,7 +105,7 @@ RankRow parse_row(const std::string& text, std::size_t rank) {
       if (is_compute(action->kind)) row.of(action->kind).push_back(*action);
     } else if (!cell.empty() && !cell.ends_with(")BATCH_P2P")) {
       throw input_error(
-          fmt::format("the schedule's row of rank {}: {} is no action", rank, quote(cell)));
+          fmt::format("the schedule's row of rank {}: {} is not an action", rank, quote(cell)));
     }
   }
   return row;
@@ -206,7 +206,7 @@ std::vector<std::int32_t> number_iterations(std::vector<ProfileProcess>& process
     for (ProfileProcess& process : processes) number_by_steps(process);
     const auto twice = std::find_if(processes.begin(), processes.end(), recurs);
     if (twice != processes.end()) {
-      warnings.add("an action recurs within a ProfilerStep: iterations are told by that instead",
+      warnings.add("an action recurs within a ProfilerStep: that tells iterations apart instead",
                    twice->name);
       by_steps = false;
     }

@@ -56,8 +56,8 @@ std::string holdings(const ProfileFile& file) {
     what += ", and no `forward_step` or the like of which the schedule could tell it";
   } else if (!turns.empty()) {
     throw input_error(fmt::format(
-        "{}, but it holds {}: give the schedule that ran by {}, by whose order the n-th of "
-        "them is told",
+        "{}, but it holds {}: give the schedule that ran by {}, whose order tells which is "
+        "the n-th of them",
         what, turns, options.program_flag));
   }
   throw input_error(

@@ -131,7 +131,7 @@ PipelineChoice as_given(const Ranks& ranks, const std::vector<ProfileFile>& file
   std::set<int> named;
   for (const int rank : ranks) {
     if (!named.insert(rank).second) {
-      throw input_error(fmt::format("--ranks: {} is there twice; name each rank once", rank));
+      throw input_error(fmt::format("--ranks: {} is given twice; name each rank once", rank));
     }
     if (!places.contains(rank)) {
       throw input_error(fmt::format("--ranks: no file is of rank {}; the files are of {} {}", rank,
