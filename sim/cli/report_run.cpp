@@ -146,7 +146,7 @@ void set_up_report(CommandLine& command) {
        {"--json", &flags->json, "prints an input pipeline's run as one JSON object"}});
   command.set_work([flags, &command] { report_run(*flags, command); });
   command.set_footer(
-      "Traces come from pipesim, pipeexec or PyTorch's profiler; any Chrome trace works.\n"
+      "Traces from pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"
       "\n"
       "Examples:\n"
       "  pipesim report run.json\n"

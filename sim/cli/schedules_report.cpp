@@ -139,7 +139,7 @@ std::string shape_difference(const ScheduleRequest& near, const Candidate& asked
   const ScheduleRequest& own = asked.asked.request;
   if (near.microbatches != own.microbatches) return plural(near.microbatches, "microbatch");
   if (near.group != own.group) return fmt::format("--group {}", near.group.value_or(0));
-  return plural(near.chunks.value_or(asked.chunks), "chunk") + " a rank";
+  return plural(near.chunks.value_or(asked.chunks), "chunk") + " per rank";
 }
 
 // Why each of them is not the fastest; of those left out, why they are.

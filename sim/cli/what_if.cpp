@@ -88,7 +88,7 @@ std::vector<WhatIfRow> rows_of(const WhatIfFlags& flags) {
     std::string what = text;
     std::string given = "--schedule " + text;
     if (chunks) {
-      what += fmt::format(", {} a rank", plural(*chunks, "chunk"));
+      what += fmt::format(", {} per rank", plural(*chunks, "chunk"));
       given += fmt::format(" --virtual-stages {}", *chunks);
     }
     add(std::move(what), std::move(given), std::move(question));

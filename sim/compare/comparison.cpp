@@ -19,7 +19,7 @@ std::string holdings(const RecordedRun& run, const RecordedIteration& iteration)
   const std::size_t spans = iteration.end - iteration.begin;
   if (spans == 0) return fmt::format("{} holds no action", run.name);
   return fmt::format(
-      "{} holds {} an iteration, of {} and {}, the first {}", run.name,
+      "{} holds {} per iteration, of {} and {}, the first {}", run.name,
       plural(static_cast<std::int64_t>(spans), "action"),
       plural(static_cast<std::int64_t>(run.about.rank_of_stage.size()), "virtual stage"),
       plural(run.microbatches, "microbatch"), to_text(run.spans[iteration.begin].action));

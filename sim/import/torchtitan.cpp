@@ -436,9 +436,9 @@ std::vector<std::int64_t> torchtitan_layout(std::int64_t blocks, std::int64_t st
   const std::int64_t all = blocks + first + last;
   const std::int64_t each = all / stages;
   if (each < 1 || each < first || each < last || blocks < 1) {
-    throw input_error(fmt::format("{} on {}: torchtitan has no such split, of at least {} a stage",
-                                  plural(blocks, "block"), plural(stages, "virtual stage"),
-                                  std::max({first, last, std::int64_t{1}})));
+    throw input_error(fmt::format(
+        "{} on {}: torchtitan has no such split, of at least {} per stage", plural(blocks, "block"),
+        plural(stages, "virtual stage"), std::max({first, last, std::int64_t{1}})));
   }
   std::vector<std::int64_t> layers(static_cast<std::size_t>(stages), each);
   for (std::int64_t i = 0; i < all % stages; ++i) ++layers[static_cast<std::size_t>(i)];

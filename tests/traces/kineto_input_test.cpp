@@ -67,7 +67,7 @@ TEST(KinetoInferred, RefusesWhatDoesNotFit) {
             "that ran by --schedule");
   options.profile.program = {"0F0,0F1,0I0,0W0,0I1,0W1", "1F0,1F1,1I0,1W0,1I1,1W1"};
   EXPECT_EQ(refusal(traces, options),
-            "trace0.json: rank 0 has no weight gradients, the schedule 2 an iteration; give the "
+            "trace0.json: rank 0 has no weight gradients, the schedule 2 per iteration; give the "
             "schedule that ran by --schedule");
   options.profile.program = {"0F0,0F1,0B0,0B1"};
   EXPECT_EQ(refusal(traces, options),

@@ -143,7 +143,7 @@ void infer_kind(ProfileProcess& process, std::size_t rank, const Turns& turns,
   }
   if (iterations.empty() && !planned.empty()) {
     throw input_error(
-        fmt::format("{}: rank {} has no {}, the schedule {} an iteration; give the "
+        fmt::format("{}: rank {} has no {}, the schedule {} per iteration; give the "
                     "schedule that ran by {}",
                     process.name, rank, turns.name, planned.size(), flag));
   }
