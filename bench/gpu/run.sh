@@ -68,7 +68,7 @@ if [ "$kind" != cuda ] && [ "$kind" != hip ]; then
   wrong_usage "$kind is no kind of GPU; there are: cuda hip"
 fi
 if [[ ! "$seconds" =~ ^[1-9][0-9]{0,8}$ ]]; then
-  wrong_usage "--seconds $seconds is no whole number of seconds from 1"
+  wrong_usage "--seconds $seconds is not a whole number of seconds from 1"
 fi
 if [ -n "$carried" ] && [ ! -f "$carried/packages.tar.gz" ]; then
   wrong_usage "--with $carried: there is no packages.tar.gz in it; bench/gpu/carry.sh makes one"

@@ -120,7 +120,7 @@ void add_supervise(CommandLine& program, SuperviseFlags& flags,
       "Fewer ranks",
       {{"--or", &flags.alternatives, "'FLAGS'", "an alternative, such as '-n 2 --data-parallel 1'"},
        {"--ranks-available", &flags.ranks_available, "COMMAND",
-        "command that prints the number of ranks, busy or not"},
+        "prints the number of ranks, busy or not"},
        {"--grow-every", &flags.grow_every, "T", "how often to ask for more ranks; default 60s"}});
   command.add_flags(
       "Output",

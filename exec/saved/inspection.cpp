@@ -56,7 +56,7 @@ void count(std::string_view key, std::int64_t size, LayerNumbers& layer) {
 }
 
 std::string lacks(const std::string& path, const std::string& key) {
-  return fmt::format("{}: array {} is incomplete", printable(path), quote(key));
+  return fmt::format("{}: array {} is missing or incomplete", printable(path), quote(key));
 }
 
 std::optional<std::string> find_missing(const CheckpointReader& reader, const Model& model,

@@ -490,7 +490,7 @@ TEST(Predict, WarmsUpOnceMoreForExperts) {
   expect_refused("--schedule 1f1b --stages 4 --microbatches 8 --overlap-experts", 2,
                  "only interleaved");
   expect_refused("--schedule " + golden("dualpipev_4rank_10mb.csv") + " --overlap-experts", 2,
-                 "--overlap-experts: a file's");
+                 "--overlap-experts: a file has its own");
 }
 
 TEST(Predict, ChecksWhatAFileAndTheFlagsSay) {

@@ -261,7 +261,7 @@ TEST_F(CompareCommand, CallsSidesByTheirSources) {
   EXPECT_EQ(json["sources"]["predicted"], "predicted");
   EXPECT_EQ(json["sources"]["measured"], "profiled");
   const Outcome alike = pipesim({"compare", predicted, predicted});
-  EXPECT_NE(alike.out.find("second less first"), std::string::npos) << alike.out;
+  EXPECT_NE(alike.out.find("second minus first"), std::string::npos) << alike.out;
 }
 
 // A profile that names forward_step and backward_step, and whose schedule says the rest.

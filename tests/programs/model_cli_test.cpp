@@ -263,7 +263,7 @@ TEST(ModelCosts, SchedulesAreCompared) {
   const std::string large = output_of(
       "schedules --compare --stages 4 --microbatches 64 --model gpt3-13b --cluster dgx-a100 "
       "--tensor-parallel 8");
-  EXPECT_NE(large.find("! more than the 79.2 GiB of a100-sxm-80gb."), std::string::npos) << large;
+  EXPECT_NE(large.find("! exceeds the 79.2 GiB of a100-sxm-80gb."), std::string::npos) << large;
 }
 
 TEST(ModelCosts, ATraceReadsBack) {

@@ -410,7 +410,7 @@ TEST(Supervise, RefusesWithASentence) {
   refuse(with({"--kill-at", "1s,"}), "--kill-at");
   refuse(with({"--grow-every", "1s"}), "give --ranks-available");
   refuse(with({"--grow-every", "0s", "--ranks-available", "echo 4"}), "--grow-every");
-  refuse(with({"--ranks-available", "echo 4"}), "how many ranks the command needs");
+  refuse(with({"--ranks-available", "echo 4"}), "number of ranks that the command needs");
   refuse(with({"--trace", "/nowhere/trace.json"}), "/nowhere/trace.json");
   refuse(with({"--progress", "/nowhere/progress"}), "/nowhere/progress");
   EXPECT_FALSE(std::filesystem::exists(stage / "starts"));

@@ -355,7 +355,7 @@ TEST(Bottleneck, TakesNoMoreMemoryThanThereIs) {
 
 TEST(Bottleneck, NeedsALayerForEachStage) {
   EXPECT_EQ(testing::error_of([] { find_bottleneck(layers_alike(3, Placement::loop(2, 2))); }),
-            "partition: 3 layers cannot fill 4 virtual stages; give each stage at least one layer");
+            "partition: 3 layers cannot fill 4 virtual stages; give each at least one layer");
 }
 
 // One stage a rank: the least bottleneck by all last cuts of all stages. Nothing fits: -1.

@@ -341,7 +341,7 @@ TEST(ImportMegatron, WhatCountsMustBeKnown) {
   refuse("--num-layers 2 --hidden-size 8", "--num-attention-heads");
   refuse("--num-layers two --hidden-size 8 --num-attention-heads 1", "'two' is not a whole number");
   refuse("--num-layers", "--hidden-size");
-  refuse("--num-layers 0 --hidden-size 8 --num-attention-heads 1", "no whole number from 1");
+  refuse("--num-layers 0 --hidden-size 8 --num-attention-heads 1", "is not a whole number from 1");
   refuse("a " + small_gpt + "\nb " + small_gpt, "two commands");
   refuse(small_gpt + "--multi-latent-attention", "not modelled");
   refuse("--num-layers 2 --hidden-size 10 --num-attention-heads 4 --seq-length 8 --vocab-size 9",

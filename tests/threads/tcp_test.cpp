@@ -226,10 +226,11 @@ TEST(TcpMeeting, NoTwoAreOneRank) {
   const ReservedPort port;
   const TcpPlace first{0, 3, "127.0.0.1", port.number()};
   const TcpPlace twice{1, 3, "127.0.0.1", port.number()};
-  EXPECT_EQ(said_by({first, twice, twice}),
-            std::vector<std::string>(3,
-                                     "2 two processes, at 127.0.0.1 and at 127.0.0.1, came as rank "
-                                     "1; start each once"));
+  EXPECT_EQ(
+      said_by({first, twice, twice}),
+      std::vector<std::string>(3,
+                               "2 two processes, at 127.0.0.1 and at 127.0.0.1, both came as rank "
+                               "1; start each once"));
 }
 
 TEST(TcpMeeting, AllCountTheSameRanks) {

@@ -355,7 +355,7 @@ TEST(ChromeReader, WhatIsNoEventIsLeftOutAndCounted) {
   ASSERT_EQ(read.events.size(), 2U);
   EXPECT_EQ(read.events[1].index, 7);
   EXPECT_EQ(read.warned("not events"), 4);
-  EXPECT_EQ(read.warned("no JSON"), 2);
+  EXPECT_EQ(read.warned("not JSON"), 2);
   EXPECT_NE(read.warnings.text().find("event 5: events that are not JSON, left out (2 in all)"),
             std::string::npos)
       << read.warnings.text();

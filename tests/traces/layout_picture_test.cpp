@@ -78,7 +78,7 @@ rank 1  | stage 1                   |   | stage 3                   |
 
 messages  F activations, B their gradients; bytes per microbatch
 tied      ranks 0 and 1 sum the gradients of the matrix that both have: 2.0 KiB
-          each way an iteration
+          each way per iteration
 )");
 }
 
@@ -106,12 +106,11 @@ devices 4-5  | block 1                   |< B| block 2                   |
 messages   F activations, B their gradients; bytes per microbatch, from each
            device
            stages of one rank send nothing to each other
-boxes      parameters that each device computes with, bytes of weights that it
-           keeps
+boxes      parameters each device computes with, bytes of weights it keeps
 tensor     2 devices have a part of each layer of their rank
-replicas   2; rank 0 stands for devices 0-1, 2-3
-gradients  all-reduce over 2 devices, as 0, 2; an iteration each sends 4.0 KiB
-           on rank 0, 2.0 KiB on rank 1
+replicas   2; rank 0 is devices 0-1, 2-3
+gradients  all-reduce over 2 devices, as 0, 2; each sends 4.0 KiB on rank 0, 2.0
+           KiB on rank 1 per iteration
 )");
 }
 
