@@ -79,9 +79,9 @@ Settings settings_of(const Flags& flags) {
     if (!flag) return;
     value = parse_count(*flag, where);
     if (value <= most) return;
-    throw input_error(fmt::format(
-        "{} {}: the playground has at most {}; `pipesim --trace FILE` takes more", where, *flag,
-        most));
+    throw input_error(
+        fmt::format("{} {}: the playground has at most {}; `pipesim --trace FILE` takes more",
+                    where, *flag, most));
   };
   count(flags.stages, "--stages", largest_stages, settings.stages);
   count(flags.microbatches, "--microbatches", largest_microbatches, settings.microbatches);

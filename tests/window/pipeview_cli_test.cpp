@@ -1,7 +1,6 @@
 // pipeview without a screen, as a user drives it.
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <QImage>
 #include <filesystem>
