@@ -129,7 +129,7 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
   }
   for (Shade shade = shade_count; shade-- > first_lighter_shade;) {
     if (!used[shade]) continue;  // else the lightest
-    entries.push_back({shades[shade], "lighter: later chunks", "later chunks"});
+    entries.push_back({shades[shade], "later chunks", "later chunks"});
     break;
   }
   if (of_input[wait_shade]) add_entry(wait_shade, {"waiting", "waiting"});

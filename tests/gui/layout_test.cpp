@@ -425,7 +425,7 @@ TEST(Layout, LegendTellsOfLaterChunksWhereThereAreAny) {
       return std::ranges::any_of(picture.list.cover_texts,
                                  [&](const auto& other) { return other.text == text; });
     };
-    EXPECT_EQ(says("lighter: later chunks"), later);
+    EXPECT_EQ(says("later chunks"), later);
     EXPECT_EQ(says("weight gradient"), later);
   }
 }
