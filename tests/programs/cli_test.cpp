@@ -481,6 +481,16 @@ TEST(Predict, OverlappedCellsMayHaveATimeOfTheirOwn) {
   expect_refused(line + " --overlapped 2ms --costs c.json", 2, "--overlapped and --costs");
 }
 
+// No other schedule was tried against a file's, which is no proof that none is better.
+TEST(Predict, SaysThatAFilesOrderWasTakenAsGiven) {
+  const std::string file = testing::source_file("examples/two_chunks_v.csv");
+  const std::string report = testing::pipesim({"--schedule", file}).out;
+  EXPECT_NE(report.find("was taken as given"), std::string::npos) << report;
+  EXPECT_EQ(report.find("Limited by its own work"), std::string::npos) << report;
+  EXPECT_NE(report.find("pipesim schedules --compare"), std::string::npos) << report;
+  EXPECT_EQ(testing::pipesim({"schedules", "--compare", file}).status, 0);
+}
+
 TEST(Predict, WarmsUpOnceMoreForExperts) {
   const std::string line = "--schedule interleaved --stages 4 --microbatches 8";
   const Json plain = json_of(line);
