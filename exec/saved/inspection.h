@@ -51,8 +51,8 @@ std::optional<std::string> find_fault(const CheckpointSummary& checkpoint);
 
 // The one of that iteration, or the newest complete one; calls `warn` for each that is skipped,
 // with the reason. Throws an input error if there is none.
-CheckpointSummary find_whole_checkpoint(const std::string& folder,
-                                        std::optional<std::int64_t> iteration,
-                                        const std::function<void(const std::string&)>& warn);
+CheckpointSummary find_complete_checkpoint(const std::string& folder,
+                                           std::optional<std::int64_t> iteration,
+                                           const std::function<void(const std::string&)>& warn);
 
 }  // namespace pipesim::exec

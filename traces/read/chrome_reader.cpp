@@ -303,7 +303,7 @@ class TraceReader {
     ends_ = ends;
     warnings_.add(
         fmt::format("the file {} after {}", ends ? "ends in the middle," : "is damaged here,",
-                    plural(trace_.events, "whole event")),
+                    plural(trace_.events, "complete event")),
         byte());
   }
 

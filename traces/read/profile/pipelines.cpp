@@ -193,7 +193,7 @@ PipelineChoice one_of(const std::set<Ranks>& known, const std::vector<ProfileFil
   }
   if (!apart.empty()) {
     choice.said +=
-        fmt::format("; left out: ranks {}, whose pipelines are not given whole", list_of(apart));
+        fmt::format("; left out: ranks {}, whose pipelines are incomplete", list_of(apart));
   }
   return choice;
 }
