@@ -166,7 +166,7 @@ void CheckpointFolder::publish(const Manifest& manifest) {
   finish(manifest.iteration);
 }
 
-// From here on the checkpoint under the hidden name is whole.
+// From here on the checkpoint under the hidden name is complete.
 void CheckpointFolder::finish(std::int64_t iteration) {
   std::vector<std::int64_t> others;
   for (const std::string& name : names_in(path_)) {

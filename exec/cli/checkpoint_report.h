@@ -21,7 +21,7 @@ std::string checkpoint_text(const CheckpointList& list, const CheckpointSummary&
 std::string checkpoint_json(const CheckpointList& list, const CheckpointSummary& one,
                             const ShownNumbers& numbers);
 
-// "whole, 2 files, 19.2 MiB".
-std::string wholeness(const CheckpointSummary& checkpoint);
+// "complete, 2 files, 19.2 MiB".
+std::string completeness(const CheckpointSummary& checkpoint);
 
 }  // namespace pipesim::exec

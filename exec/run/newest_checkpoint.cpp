@@ -91,7 +91,7 @@ std::optional<NewestCheckpoint> find_newest_checkpoint(
   }
   agree(transport, [&] {
     if (last.empty() || !first) return;
-    throw input_error(fmt::format("--resume {}: no checkpoint is whole; the newest: {}",
+    throw input_error(fmt::format("--resume {}: no checkpoint is complete; the newest: {}",
                                   printable(folders.resumed), last));
   });
   return std::nullopt;

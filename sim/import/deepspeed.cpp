@@ -22,7 +22,7 @@ constexpr DeepspeedReason reasons_of_deepspeed[] = {
     {"zero_optimization.mics_shard_size", "give --shard-over"},
     {"zero_optimization.zero_quantized_weights", "weights are gathered in their precision here"},
     {"zero_optimization.zero_quantized_gradients", "gradients are reduced as they are here"},
-    {"activation_checkpointing.partition_activations", "what is kept of a block's input is whole"},
+    {"activation_checkpointing.partition_activations", "a block's input is kept whole here"},
     {"activation_checkpointing.cpu_checkpointing", "activations stay on the device here"},
     {"activation_checkpointing.number_checkpoints", "give --recompute"},
     {"pipeline.seed_layers", ""},

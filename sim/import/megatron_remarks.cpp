@@ -31,7 +31,7 @@ constexpr MegatronReason megatron_reasons[] = {
     {"--optimizer-offload-fraction", "states stay on the device here"},
     {"--cpu-offloading-num-layers", "activations stay on the device here"},
     {"--fine-grained-activation-offloading", "activations stay on the device here"},
-    {"--distribute-saved-activations", "what is kept of a block's input is whole here"},
+    {"--distribute-saved-activations", "a block's input is kept whole here"},
     {"--standalone-embedding-stage", "give --layout, with the embedding on a stage alone"},
     {"--use-precision-aware-optimizer", "states have the software's bytes here"},
     {"--exp-avg-dtype", "states have the software's bytes here"},

@@ -40,7 +40,7 @@ std::string run_verdict(const RecordedRun& run) {
   std::string text = run.about.schedule.empty() ? "" : run.about.schedule + ", ";
   text += fmt::format("{}, {}", plural(run.ranks, "rank"),
                       plural(run.microbatches, "microbatch", "microbatches"));
-  if (run.iterations.empty()) return text + ": no whole iteration.";
+  if (run.iterations.empty()) return text + ": no complete iteration.";
   const Metrics metrics = run.metrics(run.median_iteration());
   text += fmt::format(": {}, of which {} bubble", format_time(metrics.makespan_ns),
                       format_percent(metrics.global_bubble()));

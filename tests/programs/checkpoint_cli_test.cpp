@@ -151,7 +151,8 @@ TEST(CheckpointCommand, ADamagedOneIsSaidAndPassedOver) {
   flip_a_bit(ck + "/iteration-00000002/rank-0001.safetensors");
   const Outcome none = pipeexec(line);
   EXPECT_EQ(none.status, 2);
-  EXPECT_NE(none.err.find("no checkpoint is whole; the newest: "), std::string::npos) << none.err;
+  EXPECT_NE(none.err.find("no checkpoint is complete; the newest: "), std::string::npos)
+      << none.err;
 }
 
 // A checkpoint shows that it trains; then it is told to stop.

@@ -665,7 +665,7 @@ TEST(Pipeexec, SaysWhatIsWrongWithAModule) {
   const auto size = std::filesystem::file_size(folder / "libpipesim_cuda.so");
   for (const auto left : {size - 1, size / 2, size / 4}) {
     std::filesystem::resize_file(folder / "libpipesim_cuda.so", left);
-    EXPECT_EQ(reason(), "not here: libpipesim_cuda.so is not whole: " + std::to_string(left) +
+    EXPECT_EQ(reason(), "not here: libpipesim_cuda.so is incomplete: " + std::to_string(left) +
                             " of " + std::to_string(size) + " bytes; build or copy it again");
   }
 }

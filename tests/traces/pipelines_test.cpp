@@ -139,7 +139,7 @@ TEST(Pipelines, NeedNotBeTheWholeJob) {
   const JobFiles more(of, {}, {0, 1, 2, 3, 4, 6});
   expect_said(more.read(),
               "ranks 0, 2, 4, 6 of the job's 8 are its pipeline; left out: ranks 1, 3, whose "
-              "pipelines are not given whole");
+              "pipelines are incomplete");
   const JobFiles less(of, {}, {0, 2, 6});
   EXPECT_EQ(less.refusal(),
             "r0.json: its pipeline is of the ranks 0, 2, 4, 6, and no file is of rank 4; give the "

@@ -209,7 +209,7 @@ std::string format_time(std::int64_t ns) {
 
 std::string format_duration(std::int64_t ns) {
   const double value = static_cast<double>(ns);
-  // A unit is taken from where three digits of the smaller one would round to it.
+  // A unit is used from where three digits of the smaller one would round to it.
   const Unit* unit = &duration_units.front();
   constexpr double hours_to_days = 48;
   for (const Unit& larger : duration_units) {
@@ -261,7 +261,7 @@ std::string plural(std::int64_t count, std::string_view singular, std::string_vi
 }
 
 std::vector<std::string> nearest_first(std::string_view name, std::vector<std::string> known) {
-  // What is like it is so from the beginning; a name of a megabyte isn't worth more.
+  // Similar names are similar from the beginning; a name of a megabyte isn't worth more.
   constexpr std::size_t compared = 64;
   std::vector<std::pair<std::size_t, std::size_t>> by_distance;
   for (const std::string& other : known) {
@@ -283,8 +283,8 @@ std::string unknown_name(std::string_view what, std::string_view name,
 
 namespace {
 
-// Whether a character of that many bytes would act on a terminal or turn the text around:
-// controls, separators of lines, marks of direction.
+// Whether a character of that many bytes would affect a terminal or reverse the text: controls,
+// line separators, direction marks.
 bool is_control(std::string_view text, std::size_t size) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   if (size == 1) return byte(0) < 0x20 || byte(0) == 0x7f;

@@ -14,7 +14,7 @@ namespace {
 
 struct Beginning {
   std::string_view bytes;
-  std::string_view what;  // the file is, and how to make a trace of it
+  std::string_view what;  // describes the file, and how to make a trace of it
 };
 
 constexpr std::array<Beginning, 9> beginnings{{

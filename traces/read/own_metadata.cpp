@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t most_results = std::int64_t{1} << 26;  // stages x microbatches
 
-// Members of one object, each of its kind or an error that says where.
+// Members of one object, each of its type or an error that says where.
 class Members {
  public:
   Members(JsonSlice object, const std::string& path, std::string name)
@@ -61,7 +61,7 @@ class Members {
     if (value->text() != "true") fail(key, "must be true or false");
     return true;
   }
-  // Calls use(item) for each of a list; nothing where there is none.
+  // Calls use(item) for each item of a list, if there is one.
   template <typename Use>
   void each(std::string_view key, Use use) const {
     const auto value = find(key);

@@ -39,7 +39,7 @@ const GpuModule& load_gpu_module(const std::string& kind, const std::string& fol
   // The loader would map what is missing, and die by touching it.
   const std::uintmax_t size = std::filesystem::file_size(path, failed);
   if (!failed && size < whole_size(path)) {
-    throw work_error(fmt::format("{} is not whole: {} of {} bytes; build or copy it again", name,
+    throw work_error(fmt::format("{} is incomplete: {} of {} bytes; build or copy it again", name,
                                  size, whole_size(path)));
   }
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -30,7 +30,7 @@ void check_one_job(const std::vector<ProfileFile>& files) {
   }
 }
 
-// Each file by the rank that it is of; nothing where one does not tell.
+// Each file by its rank; nothing if one has no rank.
 std::optional<std::map<int, std::size_t>> places_by_rank(const std::vector<ProfileFile>& files,
                                                          const ProfileOptions& options) {
   std::map<int, std::size_t> places;
@@ -50,7 +50,7 @@ std::optional<std::map<int, std::size_t>> places_by_rank(const std::vector<Profi
   return places;
 }
 
-// The process groups of pipelines; none where not all files describe theirs.
+// The process groups of pipelines; none unless all files describe theirs.
 std::set<Ranks> pipelines_by_groups(const std::vector<ProfileFile>& files,
                                     const std::map<int, std::size_t>& places) {
   std::set<Ranks> pipelines;
@@ -72,8 +72,8 @@ std::set<Ranks> pipelines_by_groups(const std::vector<ProfileFile>& files,
   return pipelines;
 }
 
-// Ranks that exchange messages, directly or by others; none where not all exchange some. A
-// pipeline's order is that of its ranks.
+// Ranks that exchange messages, directly or via others; none unless all exchange some. A pipeline's
+// order is that of its ranks.
 std::set<Ranks> pipelines_by_messages(const std::vector<ProfileFile>& files,
                                       const std::map<int, std::size_t>& places) {
   std::map<int, std::set<int>> neighbours;
@@ -146,11 +146,11 @@ PipelineChoice as_given(const Ranks& ranks, const std::vector<ProfileFile>& file
   return choice;
 }
 
-// One of those that are there whole.
+// One of the complete ones.
 PipelineChoice one_of(const std::set<Ranks>& known, const std::vector<ProfileFile>& files,
                       const std::map<int, std::size_t>& places, const std::optional<int>& replica) {
   std::vector<Ranks> whole;
-  Ranks apart;  // of pipelines that are not
+  Ranks apart;  // of incomplete pipelines
   for (const Ranks& ranks : known) {
     const auto is_there = [&](int rank) { return places.contains(rank); };
     if (std::ranges::all_of(ranks, is_there)) {
@@ -193,7 +193,7 @@ PipelineChoice one_of(const std::set<Ranks>& known, const std::vector<ProfileFil
   }
   if (!apart.empty()) {
     choice.said +=
-        fmt::format("; left out: ranks {}, whose pipelines are not given whole", list_of(apart));
+        fmt::format("; left out: ranks {}, whose pipelines are incomplete", list_of(apart));
   }
   return choice;
 }

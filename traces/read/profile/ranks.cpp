@@ -21,7 +21,7 @@ namespace {
 using Says = RangeName::Says;
 
 // The number after "rank" in a name: "rank-0.Apr_03.json", "trace_rank12.json",
-// "python [Rank 3]". The last where there are several.
+// "python [Rank 3]". The last if there are several.
 std::optional<int> rank_in_name(std::string_view name) {
   std::optional<int> rank;
   for (std::size_t at = 0; at + 4 < name.size(); ++at) {
@@ -127,7 +127,7 @@ void order_by_rank(std::vector<ProfileProcess>& processes, const std::vector<Pro
 
 namespace {
 
-// Stages that are here, and those that only appear as the other end.
+// Stages that ran here, and those that only appear as the other end.
 struct Stages {
   std::map<int, std::size_t> rank_of;  // by the index of its process
   int largest = -1;
