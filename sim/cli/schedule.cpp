@@ -106,10 +106,13 @@ void check_schedule(const ScheduleVerbFlags& flags) {
 
   Json verdicts = Json::object();
   std::vector<std::pair<std::string, std::string>> lines;  // a verdict, and the transports it is of
-  std::string text = fmt::format(
-      "{}: {}, {}, {}{}\n", printable(schedule.name), shape_text(schedule.placement),
-      plural(schedule.microbatches, "microbatch"), plural(schedule.actions.size(), "action"),
-      schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them");
+  const int width = standard_output().width;
+  std::string text = wrap(
+      fmt::format("{}: {}, {}, {}{}\n", printable(schedule.name), shape_text(schedule.placement),
+                  plural(schedule.microbatches, "microbatch"),
+                  plural(schedule.actions.size(), "action"),
+                  schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them"),
+      width);
   std::string stuck;
   for (const SendMode mode : modes) {
     const auto cycle = own ? own : find_deadlock(program, mode);
@@ -124,7 +127,7 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   }
   const std::string margin(12, ' ');
   for (const auto& [verdict, transports] : lines) {
-    std::string told = wrap(margin + verdict, standard_output().width);
+    std::string told = wrap(margin + verdict, width);
     if (transports.size() < margin.size()) {
       told.replace(0, transports.size(), transports);
     } else {
