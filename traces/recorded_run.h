@@ -69,6 +69,8 @@ struct RunDescription {
   bool continuous = false;  // ranks went on without waiting for all to end an iteration
   std::string costs_json;   // of a prediction, or of an emulated device; or empty
   std::string p2p;          // of a prediction
+  // Where a prediction has its costs from: "calibration", "model", "file" or "flags"; or empty.
+  std::string costs_from;
   std::int64_t eager_limit_bytes = 0;
   std::string device, transport;      // of a measurement
   std::string model_json;             // a pipesim-model; or empty

@@ -30,6 +30,8 @@ struct Calibration {
 // two of them where their model, layers, ranks or device differ, or, where
 // costs are by stage, their placement. Throws a work error where something
 // needed was not measured.
-Calibration calibrate(std::span<const RecordedRun> runs);
+// `launches`: actions take as long as they did with their late launches, of which predictions have
+// none.
+Calibration calibrate(std::span<const RecordedRun> runs, bool launches = true);
 
 }  // namespace pipesim

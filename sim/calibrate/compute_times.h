@@ -28,7 +28,9 @@ struct ComputeTimes {
 };
 
 // Of runs that record the same layers, or, not `by_layer`, the same stages.
-// Throws a work error where a layer or stage has no sample of a time.
-ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_layer);
+// `launches`: late ones are part of what actions take. Throws a work error where a layer or stage
+// has no sample of a time.
+ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_layer,
+                           bool launches = true);
 
 }  // namespace pipesim

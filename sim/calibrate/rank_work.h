@@ -16,8 +16,8 @@ struct ComputeWork {
   const Span* span = nullptr;
   // How long it kept its rank: to its end, and, where a measurement says when the
   // rank came to its next compute action, what it did until then, too; from when the rank came
-  // to it where its input was there, which a late launch makes earlier than its start; not while
-  // collectives with replicas went on that it may have waited for.
+  // to it where its input was there, which a late launch makes earlier than its start, unless
+  // launches are left out; not while collectives with replicas went on that it may have waited for.
   // Without what others took of its processor.
   std::int64_t occupied_ns = 0;
   // When it let its rank go: its end, or when the rank came to its next compute action.
@@ -41,6 +41,8 @@ struct IterationWork {
   std::vector<OverlappedWork> overlapped;
 };
 
-IterationWork work_of(const RecordedRun& run, const RecordedIteration& iteration);
+// `launches`: late ones are part of what an action takes.
+IterationWork work_of(const RecordedRun& run, const RecordedIteration& iteration,
+                      bool launches = true);
 
 }  // namespace pipesim

@@ -173,9 +173,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["peak_activation_bytes"] = metrics.peak_activation_bytes();
   json["peak_memory_bytes"] = prediction.peak_memory_bytes();
   if (memory_cap) json["fits"] = prediction.peak_memory_bytes() <= *memory_cap;
-  json["critical_path"] = {{"compute_ns", metrics.critical_path.compute_ns},
-                           {"p2p_ns", metrics.critical_path.p2p_ns},
-                           {"other_ns", metrics.critical_path.other_ns}};
+  json["critical_path"] = critical_path_json(metrics.critical_path);
   const auto any_has = [&](std::int64_t WorkingBytes::*bytes) {
     return std::ranges::any_of(prediction.memory,
                                [&](const RankMemory& rank) { return rank.peak.bytes.*bytes > 0; });

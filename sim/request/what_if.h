@@ -36,8 +36,9 @@ struct WhatIf {
 
 class RecordedBasis {
  public:
-  // Calibrates. The run was read with its layers. Throws where nothing can be told from it.
-  explicit RecordedBasis(const RecordedRun& run);
+  // Calibrates. The run was read with its layers. Throws where nothing can be told from it. With
+  // `launches_ns`, what late launches take of an iteration, all is of the run without these.
+  explicit RecordedBasis(const RecordedRun& run, std::optional<std::int64_t> launches_ns = {});
 
   struct Answer {
     std::int64_t predicted_ns = 0;  // by the costs

@@ -86,11 +86,11 @@ TEST_P(TablesOf, CausesAreThoseOfTheComparison) {
   ASSERT_FALSE(json.empty());
   ASSERT_EQ(table.rows.size(), json.size() + 1);
   EXPECT_EQ(value(table, json.size(), "effect"), all.at("noise").at("effect_ns"));
-  EXPECT_EQ(cell(table, json.size(), "class"), "noise");
+  EXPECT_EQ(cell(table, json.size(), "term"), "noise");
   for (std::size_t i = 0; i < json.size(); ++i) {
     EXPECT_EQ(value(table, i, "effect"), json[i]["effect_ns"]);
     EXPECT_EQ(value(table, i, "alone"), json[i]["alone_ns"]);
-    EXPECT_EQ(cell(table, i, "class"), json[i]["term"]);
+    EXPECT_EQ(cell(table, i, "term"), json[i]["term"]);
     EXPECT_EQ(cell(table, i, "why"), json[i]["why"]);
     EXPECT_EQ(cell(table, i, "rank"), json[i]["rank"].is_null() ? "" : json[i]["rank"].dump());
     // What is shown on a click is of that stage and kind.
@@ -115,7 +115,7 @@ TEST_P(TablesOf, GapIsThatOfTheComparison) {
   ASSERT_EQ(table.rows.size(), json.size());
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    EXPECT_EQ(value(table, i, "difference"), json.at(cell(table, i, "class")));
+    EXPECT_EQ(value(table, i, "difference"), json.at(cell(table, i, "term")));
     if (i + 1 < table.rows.size()) sum += value(table, i, "difference");
   }
   EXPECT_EQ(sum, json.at("total"));

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/arrivals.h"
 #include "traces/dependency.h"
 
 namespace pipesim {
@@ -134,7 +135,8 @@ void StackCollector::put(StackLine& line, std::int64_t from_ns, std::int64_t to_
 }
 
 void StackCollector::add_step(const RecordedRun& run, const RecordedIteration& step) {
-  const std::span<const Span> spans = run.spans_of(step);
+  std::vector<Span> storage;
+  const std::span<const Span> spans = told_spans(run, step, storage);
   const std::vector<RankCells> of_rank = cells_of(spans, run.ranks);
   const std::vector<IdleSpan> idle = idle_spans(spans, run.ranks, step.start_ns, step.makespan_ns);
   auto next = idle.begin();
