@@ -60,6 +60,7 @@ struct Outcome {
   std::string verdict;                     // "1F1B, 4 stages, ...: 33.00 ms, of which 27 % bubble"
   std::string bubble;                      // "27.3 %"; also the span's, if the formula is for that
   std::string formula;  // "(p-1)(F+B) = 9.00 ms, 27.3 %: exact here", or why none
+  std::string messages;  // between ranks: "48 per iteration, 6 per microbatch, 300 us each"
   std::string memory;   // "at most 4 microbatches on rank 0, 4.0 GiB; fits into 8.0 GiB"
 };
 // Never throws for values of the settings; at most as many results as 64 stages x
