@@ -15,7 +15,7 @@ namespace pipesim::cli {
 
 std::string run_limits_report(const RecordedRun& run, const std::vector<std::string>& files,
                               const ProfileFlags& profile, int width) {
-  constexpr std::size_t most_spans = 100'000;  // of an iteration: it is simulated again and again
+  constexpr std::size_t most_spans = 100'000;  // of an iteration: it is simulated repeatedly
   if (run.iterations.empty()) return {};
   const RecordedIteration& iteration = run.iterations[run.median_iteration()];
   if (iteration.end - iteration.begin > most_spans) return {};
