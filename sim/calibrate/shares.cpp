@@ -37,8 +37,7 @@ struct Sharing {
 };
 
 std::vector<Sharing> groups_of(const std::vector<PartsSum>& sums, std::size_t parts) {
-  std::vector<std::size_t> towards(
-      parts);  // a part of the same group; the group's head points to itself
+  std::vector<std::size_t> towards(parts);  // a part of the same group; the head's is itself
   std::iota(towards.begin(), towards.end(), std::size_t{0});
   const auto head = [&](std::size_t part) {
     while (towards[part] != part) part = towards[part] = towards[towards[part]];
