@@ -56,8 +56,8 @@ __global__ void link_kernel(std::int64_t rows, const std::int32_t* tokens, std::
                             std::int32_t* first) {
   constexpr std::int32_t none = 0x7fffffff;
   __shared__ std::int32_t tile[block_threads];
-  __shared__ std::int32_t least[2][link_lines]
-                               [link_rows];  // least row of the token, and least one after its own
+  // The least row of the token, and the least one after its own.
+  __shared__ std::int32_t least[2][link_lines][link_rows];
   const int line = static_cast<int>(threadIdx.x) / link_rows;
   const int lane = static_cast<int>(threadIdx.x) % link_rows;
   const std::int64_t row = std::int64_t{blockIdx.x} * link_rows + lane;

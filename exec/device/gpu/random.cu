@@ -56,7 +56,7 @@ struct Keep {
   }
 
   // x / kept, to the bit. Unless it overflows or loses bits, a quotient becomes exact by adding its
-  // remainder twice, since the inverse is exact (Markstein, 1990): half of a division's work.
+  // remainder twice, since the inverse is correctly rounded (Markstein, 1990): half of the work.
   template <int size>
   __device__ Group<size> scaled(const Group<size>& x) const {
     float least = fabsf(x.v[0]);
