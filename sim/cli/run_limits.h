@@ -1,4 +1,4 @@
-// What holds a recorded run up, for people.
+// What limits a recorded run, as text.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace pipesim::cli {
 
-// By costs calibrated on the run (sim/request/what_if.h), with the commands that try it otherwise
-// on its `files`, read as `profile` says. A run of which costs can't be told says why; of a long
-// one, empty.
+// From costs calibrated on the run (sim/request/what_if.h), with the commands that try alternatives
+// on its `files`, read as `profile` says. If costs can't be determined from the run, says why;
+// empty for a long run.
 std::string run_limits_report(const RecordedRun& run, const std::vector<std::string>& files,
                               const ProfileFlags& profile, int width);
 

@@ -9,11 +9,10 @@
 
 namespace pipesim {
 
-// The iteration with the median makespan; it replays from `run`, which has a whole one.
+// The iteration with the median makespan; it replays from `run`, which has a complete one.
 TimelinePanel timeline_of(const RecordedRun& run);
 
-// Of that iteration: its picture, what each rank did, bubbles, and the
-// critical path.
+// For that iteration: its picture, what each rank did, bubbles, and the critical path.
 std::string run_report(const RecordedRun& run, const Terminal& terminal);
 
 // One sentence: how long an iteration takes, and how much of that ranks are idle.
