@@ -161,7 +161,7 @@ struct Tasks {
   // Where there are joined cells: an index in `joined` plus one, or 0.
   LargeVector<std::uint32_t> joined_at_forward;
   LargeVector<std::uint32_t> joined_at_backward;
-  SaveTasks saves;  // behind the steps
+  SaveTasks saves;  // after the steps
   EventPlan plan;
 
   std::size_t first_closing() const { return rows.size() << shift; }
