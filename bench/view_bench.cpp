@@ -1,10 +1,10 @@
-// The viewer with traces from files, as a user waits for it:
+// The viewer with traces from files, with the waits of a user:
 //
 //   view_bench TRACE...
 //
-// How long opening takes until the first picture of them, with rows and
-// comparison, a walk of pans and zooms at 1920 x 1080, laid out and painted, and what
-// is under the pointer with what the card beside it says. Peak memory: process_cost.
+// Times from opening until the first picture, with rows and comparison; a walk of pans and zooms at
+// 1920 x 1080, laid out and painted; and finding what is under the pointer, with the text of its
+// card. Peak memory: process_cost.
 #include <QApplication>
 #include <QImage>
 #include <algorithm>

@@ -17,7 +17,7 @@ namespace pipesim::exec {
 namespace {
 
 constexpr std::int64_t length_bytes = 8;
-// As safetensors itself allows.
+// safetensors' own limit.
 constexpr std::int64_t most_header_bytes = 100'000'000;
 constexpr std::int64_t boundary = 64;
 

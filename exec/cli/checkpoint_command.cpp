@@ -39,7 +39,7 @@ void show(const CheckpointCommandFlags& flags) {
   print(flags.json ? checkpoint_json(list, one, numbers) : checkpoint_text(list, one, numbers));
 }
 
-// A line each, the newest first.
+// One line per checkpoint, the newest first.
 void verify(const CheckpointCommandFlags& flags) {
   const CheckpointList list = list_checkpoints(*flags.folder);
   std::string first;

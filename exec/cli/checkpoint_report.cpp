@@ -82,7 +82,7 @@ std::string detail_lines(const CheckpointSummary& one) {
   return out;
 }
 
-// Layers that follow each other with the same numbers.
+// Consecutive layers with the same numbers.
 struct LikeLayers {
   std::string name;
   std::size_t first = 0;

@@ -20,7 +20,7 @@ std::string run_lines(const InputJob& job, const InputResult& result) {
                         printable(training.model.name),
                         plural(std::ssize(training.model.tables), "table"),
                         plural(training.batch_size, "sample"), printable(job.source->name()));
-    // Of a source without end nothing is.
+    // Nothing is left out of an infinite source.
     const std::string left_out =
         job.source->samples() ? left_out_note(*job.source, training.batch_size, ranks) : "";
     if (!left_out.empty()) text += fmt::format("        {}\n", left_out);

@@ -21,7 +21,7 @@ std::int64_t sequences_of(const TrainingJob& training) {
   return training.tokens() / training.sequence_length;
 }
 
-// A checkpoint as its training, against the one that is to go on from it.
+// Checks a checkpoint's training against the one that resumes it.
 class Check {
  public:
   explicit Check(const std::string& path) : path_(path) {}
@@ -54,7 +54,7 @@ void check_model(const Check& check, const JsonCursor& cursor, const Model& own)
 
 std::vector<double> numbers_of(const JsonCursor& list) {
   std::vector<double> numbers;
-  // Of a training that diverges a loss is no number, which JSON has as null.
+  // The loss of a diverged training may be NaN or infinite, null in JSON.
   for (const JsonCursor& item : list.array()) {
     numbers.push_back(item.is_null() ? std::numeric_limits<double>::quiet_NaN() : item.number());
   }
@@ -115,7 +115,7 @@ TrainingState state_of(const FoundCheckpoint& checkpoint, const TrainingJob& tra
     check.refuse("is of a training by an input pipeline; give --input-pipeline as it had");
   }
   check_model(check, members.required("model"), training.model);
-  if (checkpoint.manifest.iteration == 0) return {};  // imported weights, of no training so far
+  if (checkpoint.manifest.iteration == 0) return {};  // imported weights, without training so far
   check.same("--seed", members.required("seed").string(), std::to_string(training.seed),
              "give the same seed");
   JsonMembers text(members.required("text"));
@@ -143,7 +143,7 @@ TrainingState state_of(const FoundCheckpoint& checkpoint, const TrainingJob& tra
     check.same("a batch of", sequences, sequences_of(training),
                "within a step it must be the same; give --global-batch");
   }
-  // A last step may have had fewer passes than steps before others.
+  // A last step may have had fewer passes than other steps.
   const TrainingState expected = state_after(training, state.iteration, {}, {});
   if (state.iteration < training.warmup + training.iterations &&
       (expected.step != state.step || expected.passes != state.passes)) {

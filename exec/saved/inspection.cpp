@@ -18,7 +18,7 @@
 namespace pipesim::exec {
 namespace {
 
-// Where a key belongs: "layers.3.qkv.matrix.weight" to layer 3, "dense.top" to "dense".
+// The group of a key: "layers.3.qkv.matrix.weight" belongs to layer 3, "dense.top" to "dense".
 struct Place {
   std::string_view group;
   std::int64_t index = 0;

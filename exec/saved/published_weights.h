@@ -20,8 +20,8 @@ namespace pipesim::exec {
 struct PublishedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
-  // Our array that it is part of (model_arrays.h): a matrix of so many rows and columns, of which
-  // it has some columns, possibly transposed.
+  // Our array that it is part of (model_arrays.h): a matrix of `rows` x `width`, of which it
+  // has `columns`, possibly transposed.
   std::string key;
   std::int64_t rows = 1;
   std::int64_t width = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int highest_port = 65'535;
 
-// A variable's whole number from `least`; nothing where it isn't set.
+// A variable's integer value, at least `least`; nothing if it isn't set.
 std::optional<int> number_in(const Environment& environment, const char* name, int least,
                              int most) {
   const char* set = environment(name);

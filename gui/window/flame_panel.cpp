@@ -57,7 +57,7 @@ void FlameBoxes::zoom(std::uint32_t node) {
 
 void FlameBoxes::outdate() {
   picture_.reset();
-  if (isVisible()) picture();  // which knows how far it can be scrolled
+  if (isVisible()) picture();  // which determines the scroll range
   viewport()->update();
   say(std::nullopt);
 }
@@ -123,7 +123,7 @@ bool FlameBoxes::viewportEvent(QEvent* event) {
   return QAbstractScrollArea::viewportEvent(event);
 }
 
-// The window's own keys mean its timeline.
+// The window's own keys apply to its timeline.
 bool FlameBoxes::event(QEvent* event) {
   if (event->type() == QEvent::ShortcutOverride && zooms_out(*static_cast<QKeyEvent*>(event))) {
     event->accept();
@@ -192,12 +192,12 @@ void FlamePanel::start() {
   if (!outdated_) return;
   outdated_ = false;
   const int number = current_ = ++last_;
-  pointed_->setText(tr("adding up ..."));
+  pointed_->setText(tr("computing ..."));
   const auto work = [this, number, document = session_.shared_document()] {
     std::shared_ptr<const FlameGraph> graph;
     try {
       graph = std::make_shared<const FlameGraph>(flame_graph_of(*document));
-    } catch (const std::bad_alloc&) {  // the end says so
+    } catch (const std::bad_alloc&) {  // reported at the end
     }
     QMetaObject::invokeMethod(
         this, [this, number, graph] { end(number, graph); }, Qt::QueuedConnection);
@@ -205,7 +205,7 @@ void FlamePanel::start() {
   try {
     threads_.emplace(number, work);
   } catch (const std::system_error&) {
-    work();  // then in this one
+    work();  // then on this one
   }
 }
 
@@ -236,7 +236,7 @@ void FlamePanel::search() {
                       : QString::fromStdString(text_of(*boxes_->graph(), boxes_->matches())));
 }
 
-// Esc takes the search away, then leads back to the boxes.
+// Esc clears the search, then returns to the boxes.
 bool FlamePanel::eventFilter(QObject* watched, QEvent* event) {
   const bool asked = event->type() == QEvent::ShortcutOverride;
   if (watched == line_ && (asked || event->type() == QEvent::KeyPress) &&

@@ -14,7 +14,7 @@ QLabel* title_of(const QString& text, QWidget* parent) {
   return label;
 }
 
-// What makes a difference, and the sum.
+// The non-zero terms, and the sum.
 Table shown_gap(const Document& document) {
   Table table = gap_table(document);
   const std::size_t difference = 1;

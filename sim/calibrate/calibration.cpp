@@ -69,7 +69,7 @@ void check_alike(const RecordedRun& a, const RecordedRun& b) {
   }
 }
 
-// The layers of a run must be what its layout deals out.
+// The layers of a run must match its layout.
 void check_layers(const RecordedRun& run) {
   std::size_t layers = 0;
   bool is_whole = run.about.layout.size() == run.about.rank_of_stage.size();
@@ -86,7 +86,7 @@ void check_layers(const RecordedRun& run) {
   }
 }
 
-// What is within the limits of traces may be beyond those of costs, together.
+// Sums of values within the limits of traces may exceed those of costs.
 void check_readable(const CostsFile& costs, const RecordedRun& run) {
   try {
     parse_costs(to_json(costs), "the costs of it");

@@ -7,7 +7,7 @@
 namespace pipesim {
 namespace {
 
-// What one rank did, in the order of its spans.
+// One rank's work, in the order of its spans.
 struct RankSpans {
   std::vector<const Span*> compute;
   std::vector<std::int64_t> arrivals;   // ends of RECVs, sorted

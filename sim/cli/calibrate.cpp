@@ -52,7 +52,7 @@ std::string heading(const std::vector<RecordedRun>& runs, int width) {
   return out;
 }
 
-// A time with the spread of its samples; blank where there is none.
+// A time with the spread of its samples; blank if there is none.
 std::string cell(const TableUnit& unit, std::int64_t time_ns, const std::optional<Spread>& spread) {
   std::string range;
   if (spread) {
@@ -63,8 +63,8 @@ std::string cell(const TableUnit& unit, std::int64_t time_ns, const std::optiona
   return fmt::format(" {:>7} {:<11}", unit.text(time_ns), range);
 }
 
-// Layers or stages, a line each: what the costs have, and the samples' p10-p90.
-// Where B was not measured in two parts, each has half of its spread, as of its time.
+// Layers or stages, one per line: the costs, and the samples' p10-p90. If B was not measured in two
+// parts, each has half of its spread, and of its time.
 std::string costs_table(const CostsFile& costs) {
   const std::vector<StageCosts>& entries = costs.layers.empty() ? costs.costs.stages : costs.layers;
   const Provenance& provenance = *costs.calibration;
@@ -109,7 +109,7 @@ std::string link_text(const Link& link) {
   return format_time(link.latency_ns) + bandwidth;
 }
 
-// Of each rank, or of all layers together.
+// For each rank, or for all layers together.
 std::string closing_text(const CostsFile& costs, std::int64_t StageCosts::*of_layer,
                          const std::optional<std::int64_t>& every,
                          const std::vector<std::int64_t>& by_rank) {

@@ -40,7 +40,7 @@ std::vector<NamedFile> named_files(const CompareFlags& flags) {
   return files;
 }
 
-// Whether both are of input pipelines; an input error where only one of all is.
+// Whether all are traces of input pipelines; throws an input error if only some are.
 bool are_input_traces(const CompareFlags& flags, const CommandLine& command) {
   const bool first = is_input_trace(flags.files[0]), second = is_input_trace(flags.files[1]);
   if (first != second) {

@@ -17,7 +17,7 @@
 namespace pipesim::cli {
 namespace {
 
-// Throws where what the trace has of something is not what the row says.
+// Throws if the trace contradicts the row.
 class SameRun {
  public:
   explicit SameRun(const std::string& path) : path_(path) {}
@@ -41,7 +41,7 @@ std::string list_text(const std::vector<int>& values) {
   return fmt::format("{}", fmt::join(values, ","));
 }
 
-// What each rank computed, in its order; empty where any cell holds several actions, which may be
+// Each rank's compute actions, in order; empty if any cell has several actions, which may be
 // recorded as one or as several.
 std::vector<std::vector<Action>> computed_by(const ActionLists& lists) {
   std::vector<std::vector<Action>> all(static_cast<std::size_t>(lists.ranks()));
@@ -89,7 +89,7 @@ void require_same(const RecordedRun& run, const std::string& path,
     const std::string name = std::exchange(model.name, asked.model.name);
     same.require(model == asked.model, "model " + printable(name), printable(asked.model.name));
   }
-  if (about.source != Source::measured) return;  // others don't tell
+  if (about.source != Source::measured) return;  // others don't have it
   const Training& training = asked.training;
   same.require_count(about.replicas, asked.replicas(schedule.ranks()), "replica");
   same.require_count(about.tensor_parallel, training.tensor_parallel, "tensor-parallel rank");
@@ -126,7 +126,7 @@ RecordedRun read_trace(const std::string& path, const ReadOptions& options) {
 TracedRun read_traced_run(const std::string& path, const PredictionRequest& request) {
   ReadOptions options;
   options.samples = false;
-  // By which a profile's actions are told where it does not name them.
+  // Identifies a profile's actions if it does not name them.
   options.profile.program = rows_of(request.schedule.schedule);
   options.profile.program_flag = "trace: the row's schedule";
   const RecordedRun run = read_trace(path, options);

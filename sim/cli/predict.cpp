@@ -41,10 +41,10 @@ struct PredictFlags {
   bool quiet = false;
 };
 
-// What recording a trace takes: of each action spans of it and its transfers at both ends, and
-// the lines sorted for writing; of stages and ranks what says what they are.
+// Memory to record a trace: per action its span and those of its transfers at both ends, and the
+// lines sorted for writing; per stage and rank their metadata.
 constexpr BytesNeeded trace_needs{std::int64_t{6} * (sizeof(Span) + 32), 0, 1800, 1500};
-// Of a result as JSON.
+// Memory for a result as JSON.
 constexpr BytesNeeded json_needs{0, 0, 0, 3600};
 
 void run(const PredictFlags& flags, const CommandLine& program) {

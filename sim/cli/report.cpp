@@ -64,14 +64,14 @@ std::string bubbles(const ScheduleChoice& choice, const Prediction& prediction, 
   return out;
 }
 
-// What it costs that transfers wait for each other.
+// The cost of transfers waiting for each other.
 std::string cost_of_waiting(const ScheduleChoice& choice, const Costs& costs,
                             const Prediction& prediction) {
   if (prediction.transfers.mode == P2p::async || !is_small(choice, costs)) return {};
   const std::int64_t own = prediction.metrics.makespan_ns;
   const std::int64_t async = simulate(choice.schedule, costs).makespan_ns;
   if (own == async) return "Asynchronous transfers would be no faster.\n";
-  // They may take longer: those that go at once share their links.
+  // They may take longer: concurrent ones share their links.
   return fmt::format("Asynchronous transfers would take {}, {} {}.\n", format_time(async),
                      format_time(std::max(own, async) - std::min(own, async)),
                      async < own ? "less" : "more");
@@ -115,7 +115,7 @@ std::string memory_verdict(const Prediction& prediction, std::int64_t cap,
                      format_bytes(need), format_bytes(need - cap));
 }
 
-// How what does not fit would.
+// How to make the training fit.
 std::string way_to_fit(const ScheduleChoice& choice, const Costs& costs,
                        const Prediction& prediction, const CostSource& source,
                        const CostModel& model, std::int64_t cap) {
@@ -179,7 +179,7 @@ std::string report(const PreparedPrediction& prepared, const Prediction& predict
                    const std::optional<SaveEffect>& saves, const ScheduleFlags& flags,
                    const std::vector<std::string>& arguments, const Terminal& terminal) {
   const auto& [source, choice, model, memory_cap, costs, options] = prepared;
-  // What limits an iteration is asked of one without a save.
+  // Limits are those of an iteration without a save.
   const Prediction plain = saves ? prepared.predict_plain() : prediction;
   std::string sentences = bubbles(choice, prediction, source.by_layer());
   if (memory_cap) {

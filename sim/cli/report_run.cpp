@@ -1,4 +1,4 @@
-// `pipesim report TRACE...`: one run, or a profile without a pipeline, as its files tell it.
+// `pipesim report TRACE...`: reports one run, or a profile without a pipeline.
 #include <fmt/format.h>
 
 #include <memory>

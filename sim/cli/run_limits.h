@@ -1,4 +1,4 @@
-// What limits a recorded run, for people and as JSON.
+// What limits a recorded run, as text and as JSON.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,12 @@ namespace pipesim::cli {
 
 struct RunLimits {
   std::vector<Limit> limits;  // largest gain first
-  LimitsContext context;      // with the commands that try it otherwise
+  LimitsContext context;      // with the commands that try alternatives
   std::string failure;        // why they could not be estimated, or empty
 };
 
-// By costs calibrated on the run (sim/request/what_if.h), whose `files` were read as `profile`
-// says. Nothing of a run so long that simulations would take long.
+// From costs calibrated on the run (sim/request/what_if.h), whose `files` were read as `profile`
+// says. Nothing for a run so long that simulations would take long.
 std::optional<RunLimits> run_limits(const RecordedRun& run, const std::vector<std::string>& files,
                                     const ProfileFlags& profile);
 

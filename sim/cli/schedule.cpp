@@ -26,7 +26,7 @@
 namespace pipesim::cli {
 namespace {
 
-// What each verb takes beside the schedule.
+// Memory that each subcommand needs besides the schedule.
 constexpr BytesNeeded needed_to_check{160, 24, 100, 1100};
 constexpr BytesNeeded needed_to_lower{100, 24, 0, 150};
 constexpr BytesNeeded needed_to_print{80, 24, 0, 150};
@@ -49,7 +49,7 @@ void put(const Flag& output, const std::string& text) {
   }
 }
 
-// One row a rank, cells in columns of their own.
+// One row per rank, one column per cell.
 std::string grid(const Schedule& schedule) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::size_t> widths;
@@ -78,7 +78,7 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   const ScheduleChoice choice = choose_schedule(flags.schedule, needed_to_check);
   const Schedule& schedule = choice.schedule;
   std::vector<SendMode> modes = all_send_modes();
-  // Streams of a program say nothing of others.
+  // Streams of a program don't determine others.
   if (choice.schedule.lane != TransferLane::compute) {
     std::erase_if(modes, [&](SendMode mode) { return lane_of(mode) != choice.schedule.lane; });
   }
@@ -99,7 +99,7 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   const Schedule lowered = lower_it ? lower(schedule) : Schedule{};
   const Schedule& program = lower_it ? lowered : schedule;
 
-  // Needs a program that runs with buffers at least.
+  // Needs a program that runs at least with buffered transfers.
   std::optional<std::int64_t> unit_steps;
   if (!own && schedule.dependencies.empty() && !find_deadlock(program, SendMode::buffered))
     unit_steps = count_unit_steps(program);
@@ -166,7 +166,7 @@ void lower_schedule(const ScheduleVerbFlags& flags) {
         "--receives timed -o FILE");
   }
   const Schedule schedule = choose_schedule(flags.schedule, needed_to_lower).schedule;
-  // Those of a program are placed anew where it is said how.
+  // A program's receives are placed anew if a placement is given.
   const bool anew = where && schedule.has_transfers();
   const Schedule program = place_receives(lower(anew ? without_transfers(schedule) : schedule),
                                           where.value_or(Receives::sender), {buffers, {}});

@@ -106,7 +106,7 @@ class Deepspeed {
   }
 
  private:
-  // What the trainer fills in stands as "auto".
+  // Values that the trainer fills in are "auto".
   std::optional<std::int64_t> number(std::string_view path) {
     const auto value = settings_.find(path);
     if (!value) return std::nullopt;
@@ -146,7 +146,7 @@ class Deepspeed {
     if (const auto stages = number("pipeline.stages")) {
       stages_ = *stages;
     } else if (zero_ >= 2) {
-      stages_ = 1;  // with such, DeepSpeed refuses a pipeline
+      stages_ = 1;  // DeepSpeed refuses these with a pipeline
     } else {
       imported_.missing.push_back(
           {"--stages", "the pipeline's ranks, of PipelineModule(num_stages=...); else 1"});
@@ -185,7 +185,7 @@ class Deepspeed {
       }
       replicas = *question_.devices / each;
     }
-    // Any two say the third: all = micro x passes x replicas.
+    // Any two determine the third: all = micro x passes x replicas.
     const auto quotient = [&](std::int64_t whole, std::int64_t by) {
       if (whole % by == 0) return whole / by;
       throw input_error(fmt::format(

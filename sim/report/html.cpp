@@ -278,8 +278,8 @@ std::string critical_paths_html(const Comparison& comparison) {
   return table.finish() + fmt::format("<p>{}.</p>\n", escape(parting));
 }
 
-// Each iteration's makespan as a dot, p10 to p90 as a box, and that of the first run as
-// a line, unless it is so far off that the dots would be one.
+// Each iteration's makespan as a dot, p10 to p90 as a box, and that of the first run as a line,
+// unless it is so far off that the dots would merge.
 std::string iterations(const RecordedRun& measured, const Comparison& comparison) {
   if (measured.iterations.size() < 2) {
     return fmt::format("<p>The {} has one iteration.</p>\n", side_noun(comparison, measured_side));
@@ -370,8 +370,7 @@ std::string colour_variables() {
       light, dark);
 }
 
-// Puts the values in place of their names, once: a value that looks like a name
-// stays as it is.
+// Replaces names by their values, once: a value that looks like a name is not replaced.
 std::string fill(std::string_view page, const std::map<std::string_view, std::string>& values) {
   std::string out;
   for (;;) {
@@ -389,10 +388,10 @@ std::string fill(std::string_view page, const std::map<std::string_view, std::st
 std::string comparison_html(const RecordedRun& predicted, const RecordedRun& measured,
                             const Comparison& comparison) {
   ComparisonPicture picture = comparison_picture(predicted, measured, comparison);
-  // Nothing in it may end the element that it stands in.
+  // It must not contain the end of its element.
   replace_all(picture.json, "<", "\\u003c");
   std::string verdict = escape(verdict_of(comparison));
-  for (const char* unit : {"ns", "us", "ms", "s", "%"}) {  // stays beside its number
+  for (const char* unit : {"ns", "us", "ms", "s", "%"}) {  // keeps it next to its number
     for (const char end : {'.', ',', ':', ' ', ')'}) {
       replace_all(verdict, fmt::format(" {}{}", unit, end), fmt::format("&nbsp;{}{}", unit, end));
     }

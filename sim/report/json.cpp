@@ -14,10 +14,10 @@
 namespace pipesim {
 namespace {
 
-// The keys of both sides, whatever they are.
+// The keys of both sides, whatever their source.
 constexpr std::array<std::string_view, 2> side_names{"predicted", "measured"};
 
-// The same of both sides.
+// The same for both sides.
 template <typename Value>
 Json of_both(const Comparison& comparison, Value value) {
   Json json;
@@ -232,8 +232,7 @@ std::string operations_csv(const Comparison& comparison) {
       "idle_ns_measured,duration_ns_predicted,duration_ns_measured,slack_ns_predicted,slack_ns_"
       "measured,own_ns,launch_ns,"
       "communication_ns,inherited_ns,swapped\n";
-  // The place in its rank's list, and how long the rank was idle before; none of
-  // transfers.
+  // The index in its rank's list, and how long the rank was idle before; none for transfers.
   struct Place {
     std::int64_t slot = -1;
     std::int64_t idle_ns = 0;

@@ -16,8 +16,8 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
 Json quantiles_json(const Quantiles& values);
 Json warnings_json(const Warnings& warnings);
 
-// A line for each operation that either has: times in nanoseconds, absolute, from
-// the iteration's start and as the place in the rank's list; lateness by cause.
+// One line for each operation that either run has: times in nanoseconds, both absolute and from the
+// iteration's start, its place in the rank's list, and its lateness by cause.
 std::string operations_csv(const Comparison& comparison);
 
 }  // namespace pipesim

@@ -10,11 +10,10 @@
 
 namespace pipesim {
 
-// The iteration with the median makespan; it replays from `run`, which has a whole one.
+// The iteration with the median makespan; it replays from `run`, which has a complete one.
 TimelinePanel timeline_of(const RecordedRun& run);
 
-// Of that iteration: its picture, what each rank did, bubbles, and the
-// critical path.
+// For that iteration: its picture, what each rank did, bubbles, and the critical path.
 std::string run_report(const RecordedRun& run, const Terminal& terminal);
 
 // The numbers of that report, by the keys of a `pipesim-report` (traces/FORMAT.md).

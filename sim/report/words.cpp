@@ -71,7 +71,7 @@ void add_clocks(const RecordedRun& measured, const Comparison& comparison,
   }
 }
 
-// F, I, W and B that only one side has: then makespans are of different work.
+// F, I, W and B that only one side has: then makespans are for different work.
 std::string different_work(const Comparison& comparison) {
   const Operations& operations = comparison.operations;
   std::array<std::int64_t, 2> alone{};

@@ -11,8 +11,8 @@ namespace pipesim {
 
 namespace {
 
-// When a rank is fullest, by what, and what of it is not activations: null
-// where nothing ever changes.
+// When a rank is fullest, the cause, and the parts other than activations: null if nothing ever
+// changes.
 Json peak_json(const MemoryPeak& peak) {
   if (peak.total == 0) return nullptr;
   return {{"action", to_text(peak.action)},
@@ -22,7 +22,7 @@ Json peak_json(const MemoryPeak& peak) {
           {"receive_buffer_bytes", peak.bytes.receive_buffers}};
 }
 
-// All that the costs follow from, defaults included.
+// All inputs of the costs, defaults included.
 Json training_json(const CostModel& model) {
   const Training& training = model.training();
   return {{"model", model.model().name},

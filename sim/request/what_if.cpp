@@ -20,7 +20,7 @@
 namespace pipesim {
 namespace {
 
-// The order in which a run did its actions.
+// The order in which a run executed its actions.
 Schedule schedule_of(const RecordedRun& run) {
   if (!run.about.dependencies.empty()) {
     throw input_error(fmt::format(
@@ -43,7 +43,7 @@ Schedule schedule_of(const RecordedRun& run) {
   return parse_csv(rows, run.name);
 }
 
-// With its part of a save, by the medians of iterations with and without one.
+// Including its share of a save, from the medians of iterations with and without one.
 std::int64_t mean_iteration_ns(const RecordedRun& run) {
   std::array<std::vector<std::int64_t>, 2> makespans;  // without, with
   for (const RecordedIteration& iteration : run.iterations) {
@@ -63,7 +63,7 @@ std::int64_t mean_iteration_ns(const RecordedRun& run) {
   return plain_ns + (median(makespans[1]) - plain_ns) / run.about.saves.every;
 }
 
-// What ranks compute is the same in the same order.
+// Whether ranks run the same compute actions in the same order.
 bool computes_alike(const Schedule& one, const Schedule& other) {
   if (one.ranks() != other.ranks() || one.placement != other.placement) return false;
   const auto compute_of = [](const Schedule& schedule, int rank) {
@@ -124,7 +124,7 @@ double RecordedBasis::correction() const {
   return static_cast<double>(measured_ns_) / static_cast<double>(predicted_ns);
 }
 
-// Of the family whose order the run had, if any: the one that it names before others.
+// The family with the run's order, if any, preferably the one that it names.
 std::optional<ScheduleRequest> RecordedBasis::family_request() const {
   const Placement& placement = own_.placement;
   ScheduleRequest request{.name = schedule_name_,
@@ -142,7 +142,7 @@ std::optional<ScheduleRequest> RecordedBasis::family_request() const {
       }
       return computes_alike(generate(request), own_);
     } catch (const Error&) {
-      return false;  // it has no such shape
+      return false;  // no such shape
     }
   };
   const auto& families = all_families();
@@ -182,7 +182,7 @@ ScheduleChoice RecordedBasis::choice_of(const WhatIf& question) const {
   ScheduleRequest request{
       .name = *question.schedule, .ranks = own_.ranks(), .microbatches = microbatches};
   request.chunks = question.chunks;
-  // As many chunks as the run had; where it had one, layers can make more of them, stages can't.
+  // As many chunks as in the run; if it had one, layers can be divided into more, stages can't.
   const int own_chunks = own_.placement.virtual_stages();
   if (!question.chunks && named.many_chunks && (own_chunks > 1 || !has_layers())) {
     request.chunks = own_chunks;
@@ -269,10 +269,10 @@ std::vector<Limit> RecordedBasis::limits() const {
   options.transfers = source.transfers_of(choice);
   options.iterations = iterations();
   const Prediction prediction = predict(own_, costs, choice.family, choice.shape, options);
-  // Other schedules may have another number of stages, which the run's layout is not for.
+  // Other schedules may have another number of stages, which the run's layout does not match.
   const CostSource others = source_for({});
   Trial trial = trial_with(others, own_.placement);
-  // Nor are stages divided that were measured whole: answers are of none such.
+  // Stages measured whole are not divided: no answer is for such a schedule.
   trial.costs = [&others](const Schedule& schedule) { return others.resolve(schedule); };
   std::vector<Limit> limits =
       find_limits({choice, costs, prediction, request, trial, {}, iterations()});

@@ -260,7 +260,7 @@ TEST(Playground, ObjectsInOneSentence) {
   EXPECT_EQ(objection(settings), "slow stage at 0 %: use 1 to 10,000 % of the others' times");
   settings = settings_of("1f1b", 4, 8);
   settings.forward_ns = -1;
-  EXPECT_EQ(objection(settings), "forward: -1 ns is no time; give one from 0 to 11 days");
+  EXPECT_EQ(objection(settings), "forward: -1 ns is not valid; give a time from 0 to 11 days");
   settings.forward_ns = INT64_MAX;
   EXPECT_NE(objection(settings), "");
   settings.forward_ns = max_time_ns;

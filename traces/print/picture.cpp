@@ -32,8 +32,8 @@ std::string with_case(std::string label, int chunk) {
   return label;
 }
 
-// Letters in proportion to the time of kinds: each column shows the kind in it that is furthest
-// behind its share.
+// Letters in proportion to the time of kinds: each column shows the one of its kinds that has the
+// fewest letters relative to its share.
 template <typename Set>
 void draw_proportions(const std::vector<RowShares::Column>& columns, Set&& set) {
   constexpr std::size_t blank = RowShares::places;

@@ -72,7 +72,7 @@ std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
         widen(any, row);
         if (kind == asked) widen(alike, row);
       });
-  constexpr std::int64_t few = 5;  // rows, which say little by themselves
+  constexpr std::int64_t few = 5;  // rows, too few on their own
   if (alike && alike->rows >= few) return alike;
   if (any) any->is_of_other_layouts = !alike;
   return any;
