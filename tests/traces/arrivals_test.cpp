@@ -43,12 +43,13 @@ RecordedRun with_pause(std::int64_t pause_ns, const std::string& transport) {
     const Action receive = peer_of(send);
     add(receive.stage, receive.kind, microbatch, sent, seen);
   };
-  for (int m = 0; m < 3; ++m) add(0, Kind::F, m, m * 10 * ms, (m + 1) * 10 * ms);
-  // 1F0 waits for its message; those of 1F1 and 1F2 come while it computes and pauses.
+  // A SEND stands before what its rank does next. 1F0 waits for its message; those of 1F1 and 1F2
+  // come while it computes and pauses.
   message(Kind::SEND_F, 0, 0, 10 * ms, 11 * ms);
   message(Kind::SEND_F, 0, 1, 20 * ms, 21 * ms + look_ns);
   const std::int64_t second = 21 * ms + pause_ns;
   message(Kind::SEND_F, 0, 2, 30 * ms, second + 10 * ms + look_ns);
+  for (int m = 0; m < 3; ++m) add(0, Kind::F, m, m * 10 * ms, (m + 1) * 10 * ms);
   add(1, Kind::F, 0, 11 * ms, 21 * ms);
   add(1, Kind::F, 1, second, second + 10 * ms);
   const std::int64_t third = second + 10 * ms + look_ns;
