@@ -134,6 +134,14 @@ void StackCollector::put(StackLine& line, std::int64_t from_ns, std::int64_t to_
   }
 }
 
+void StackCollector::end_line(StackLine line) {
+  if (use_) {
+    use_(line);
+  } else {
+    stacks_.lines.push_back(std::move(line));
+  }
+}
+
 void StackCollector::add_step(const RecordedRun& run, const RecordedIteration& step) {
   std::vector<Span> storage;
   const std::span<const Span> spans = told_spans(run, step, storage);
@@ -165,7 +173,7 @@ void StackCollector::add_step(const RecordedRun& run, const RecordedIteration& s
           idle_frames(next->kind, BubbleKind::drain, "end of the step"));
       ++next;
     }
-    if (!line.events.empty()) stacks_.lines.push_back(std::move(line));
+    if (!line.events.empty()) end_line(std::move(line));
   }
 }
 
@@ -210,7 +218,7 @@ void StackCollector::add(const EventTrace& events) {
         [&](std::uint32_t slice, std::int64_t at_ns) { put(slice, at_ns, false); });
     line.start_ns = line.events.front().at_ns;
     line.end_ns = line.events.back().at_ns;
-    stacks_.lines.push_back(std::move(line));
+    end_line(std::move(line));
   });
 }
 
