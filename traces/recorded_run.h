@@ -101,8 +101,8 @@ struct RecordedIteration {
   std::size_t begin = 0;
   std::size_t end = 0;
   // When it begins: the first start of an action that is not a transfer; for one that `follows`
-  // another without a barrier, the last end in the iteration before, in which case ranks may have started
-  // earlier. The makespan is the time from this to its own last end.
+  // another without a barrier, the last end in the iteration before, in which case ranks may have
+  // started earlier. The makespan is the time from this to its own last end.
   std::int64_t start_ns = 0;
   std::int64_t makespan_ns = 0;
   bool follows = false;

@@ -15,8 +15,8 @@ namespace pipesim {
 struct ComputeWork {
   const Span* span = nullptr;
   // How long it occupied its rank. From when the rank came to it, if its input was there by then,
-  // which is before its start after a late launch, unless launches are excluded; to its end, or, if a
-  // measurement says when the rank came to its next compute action, to that. Excludes collectives
+  // which is before its start after a late launch, unless launches are excluded; to its end, or, if
+  // a measurement says when the rank came to its next compute action, to that. Excludes collectives
   // with replicas that it may have waited for, and the time that other processes took from its
   // processor.
   std::int64_t occupied_ns = 0;

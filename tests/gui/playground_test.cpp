@@ -233,8 +233,8 @@ TEST(Playground, ObjectsInOneSentence) {
   const auto objection = [](const Settings& settings) {
     const Outcome outcome = play(settings);
     EXPECT_EQ(outcome.trace, nullptr);
-    EXPECT_EQ(outcome.verdict + outcome.bubble + outcome.formula + outcome.messages +
-                  outcome.memory, "");
+    EXPECT_EQ(
+        outcome.verdict + outcome.bubble + outcome.formula + outcome.messages + outcome.memory, "");
     EXPECT_EQ(outcome.objection.find('\n'), std::string::npos);
     return outcome.objection;
   };
