@@ -108,7 +108,7 @@ TEST_P(JobCommand, RefusesWhatDoesNotFit) {
   expect_refused({"--schedule", order_, "--ranks", "4"},
                  "the schedule has 2 ranks, and 1 is named");
   expect_refused({"--schedule", order_, "--ranks", "0,4", "--replica", "1"},
-                 "--replica means nothing beside --ranks");
+                 "--replica has no effect with --ranks");
   expect_refused({"--schedule", "1f1b"}, "pipesim schedule convert 1f1b");
   expect_refused({"--schedule", folder_ / "none.csv"}, "none.csv");
   // A flag that nothing needs.
