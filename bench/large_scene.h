@@ -19,6 +19,7 @@ inline Scene scene_of(std::int64_t bars) {
   constexpr int groups = 32;
   std::mt19937_64 random(1);
   Scene scene;
+  std::vector<Arrow> arrows;
   const std::int64_t each = bars / (2 * groups);
   for (int number = 0; number < groups; ++number) {
     Group group;
@@ -47,7 +48,7 @@ inline Scene scene_of(std::int64_t bars) {
           memory.curve.add({end, bytes = std::max<std::int64_t>(bytes, 0)});
         }
         if (i % 8 == 0 && number + 1 < groups) {
-          scene.arrows.push_back(
+          arrows.push_back(
               {end, end + 700, number, number + 1, side, static_cast<Ref>(i), static_cast<Ref>(i)});
         }
         now = end;
@@ -60,8 +61,8 @@ inline Scene scene_of(std::int64_t bars) {
     }
     scene.groups.push_back(std::move(group));
   }
-  std::ranges::sort(scene.arrows, {}, &Arrow::from_ns);
-  scene.longest_arrow_ns = 700;
+  std::ranges::sort(arrows, {}, &Arrow::from_ns);
+  for (const Arrow& arrow : arrows) scene.arrows.push_back(arrow);
   scene.home = scene.extent;
   return scene;
 }

@@ -29,7 +29,7 @@ struct Flags {
   std::vector<std::string> traces;
   ProfileFlags profile;
   Flag screenshot, size, theme, align, show, colour, select, range, scale, memory_cap;
-  Flag stages, microbatches, virtual_stages, forward, backward;  // of the playground
+  Flag stages, microbatches, virtual_stages, forward, backward, p2p_latency;  // of the playground
   bool report = false, transfers = false, critical = false, playground = false;
 };
 
@@ -91,6 +91,9 @@ Settings settings_of(const Flags& flags) {
     const std::int64_t whole = parse_time_ns(*flags.backward, "--backward");
     settings.input_ns = whole - whole / 2;
     settings.weight_ns = whole / 2;
+  }
+  if (flags.p2p_latency) {
+    settings.latency_ns = parse_time_ns(*flags.p2p_latency, "--p2p-latency");
   }
   if (flags.memory_cap) settings.memory_cap_bytes = parse_bytes(*flags.memory_cap, "--memory-cap");
   if (const Outcome outcome = play(settings); !outcome.objection.empty()) {
@@ -174,7 +177,8 @@ void check_together(const CommandLine& program, const Flags& flags) {
                                    {&flags.microbatches, "--microbatches"},
                                    {&flags.virtual_stages, "--virtual-stages"},
                                    {&flags.forward, "--forward"},
-                                   {&flags.backward, "--backward"}}) {
+                                   {&flags.backward, "--backward"},
+                                   {&flags.p2p_latency, "--p2p-latency"}}) {
     if (*flag && (flags.report || !flags.traces.empty())) {
       throw input_error(std::string(name) +
                         " is for the playground, which is shown without traces; omit it");
@@ -262,7 +266,8 @@ int main(int argc, char** argv) {
        {"--microbatches", &flags.microbatches, "M", "microbatches per iteration (8)"},
        {"--virtual-stages", &flags.virtual_stages, "V", "chunks per rank (the schedule's)"},
        {"--forward", &flags.forward, "T", "per chunk and microbatch (1ms)"},
-       {"--backward", &flags.backward, "T", "the same, halved into I and W (2ms)"}});
+       {"--backward", &flags.backward, "T", "the same, halved into I and W (2ms)"},
+       {"--p2p-latency", &flags.p2p_latency, "T", "of a message between ranks (0)"}});
   program.set_footer(
       "Traces from pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"
       "\n"

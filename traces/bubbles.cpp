@@ -118,6 +118,7 @@ std::vector<IdleSpan> idle_spans(std::span<const Span> spans, int ranks, std::in
       idle.end_ns += origin_ns;
       all.push_back(idle);
     }
+    accounts[rank] = {};  // there is never much more than one copy
   }
   return all;
 }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 namespace pipesim {
 namespace {
@@ -23,7 +25,8 @@ std::size_t hash_of(const Held& held) {
 
 }  // namespace
 
-std::uint32_t MemorySamples::place_of(const Held& held) {
+std::uint32_t MemorySamples::place_of(const MemorySample& sample) {
+  const Held held{sample.states, sample.working, sample.chunks, sample.rank};
   static_assert(std::has_unique_object_representations_v<Held>, "compared by its bytes");
   if (2 * (held_.size() + 1) > places_.size()) {
     places_.assign(std::max<std::size_t>(64, 4 * places_.size()), none);
@@ -43,35 +46,48 @@ std::uint32_t MemorySamples::place_of(const Held& held) {
   return places_[at];
 }
 
-MemorySamples::Entry MemorySamples::entry_of(const MemorySample& sample) {
-  return {sample.time_ns, sample.rank, place_of({sample.states, sample.working, sample.chunks})};
+void MemorySamples::push_back(const MemorySample& sample) {
+  times_ns_.push_back(sample.time_ns);
+  held_by_.push_back(place_of(sample));
 }
 
-void MemorySamples::push_back(const MemorySample& sample) { entries_.push_back(entry_of(sample)); }
-
 void MemorySamples::replace(std::size_t index, const MemorySample& sample) {
-  entries_[index] = entry_of(sample);
+  times_ns_[index] = sample.time_ns;
+  held_by_[index] = place_of(sample);
 }
 
 void MemorySamples::append(const MemorySamples& others) {
-  entries_.reserve(entries_.size() + others.size());
+  reserve(size() + others.size());
   for (const MemorySample& sample : others) push_back(sample);
 }
 
 MemorySample MemorySamples::operator[](std::size_t index) const {
-  const Entry& entry = entries_[index];
-  const Held& held = held_[entry.held];
-  return {entry.rank, entry.time_ns, held.states, held.working, held.chunks};
+  const Held& held = held_[held_by_[index]];
+  return {static_cast<std::int32_t>(held.rank), times_ns_[index], held.states, held.working,
+          held.chunks};
 }
 
 void MemorySamples::sort_by_time() {
-  if (std::ranges::is_sorted(entries_, {}, &Entry::time_ns)) return;
-  std::ranges::stable_sort(entries_, {}, &Entry::time_ns);
+  if (std::ranges::is_sorted(times_ns_)) return;
+  std::vector<std::pair<std::int64_t, std::uint32_t>> sorted;
+  sorted.reserve(size());
+  for (std::size_t i = 0; i < size(); ++i) sorted.emplace_back(times_ns_[i], held_by_[i]);
+  std::ranges::stable_sort(sorted, {}, &std::pair<std::int64_t, std::uint32_t>::first);
+  for (std::size_t i = 0; i < size(); ++i) std::tie(times_ns_[i], held_by_[i]) = sorted[i];
 }
 
 std::size_t MemorySamples::drop_other_ranks(int ranks) {
-  return std::erase_if(entries_,
-                       [&](const Entry& entry) { return entry.rank < 0 || entry.rank >= ranks; });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const std::int64_t rank = held_[held_by_[i]].rank;
+    if (rank < 0 || rank >= ranks) continue;
+    times_ns_[kept] = times_ns_[i];
+    held_by_[kept++] = held_by_[i];
+  }
+  const std::size_t dropped = size() - kept;
+  times_ns_.erase(times_ns_.begin() + static_cast<std::ptrdiff_t>(kept), times_ns_.end());
+  held_by_.erase(held_by_.begin() + static_cast<std::ptrdiff_t>(kept), held_by_.end());
+  return dropped;
 }
 
 }  // namespace pipesim

@@ -68,6 +68,8 @@ struct RunDescription {
   bool continuous = false;                // ranks did not wait for each other between iterations
   std::string costs_json;                 // of a prediction, or of an emulated device; or empty
   std::string p2p;                        // of a prediction
+  // Where a prediction's costs are from: "calibration", "model", "file" or "flags"; or empty.
+  std::string costs_from;
   std::int64_t eager_limit_bytes = 0;
   std::string device, transport;      // of a measurement
   std::string model_json;             // a pipesim-model; or empty
@@ -99,8 +101,8 @@ struct RecordedIteration {
   std::size_t begin = 0;
   std::size_t end = 0;
   // When it begins: the first start of an action that is not a transfer; for one that `follows`
-  // another without a barrier, the last end in the iteration before, in which case ranks may have started
-  // earlier. The makespan is the time from this to its own last end.
+  // another without a barrier, the last end in the iteration before, in which case ranks may have
+  // started earlier. The makespan is the time from this to its own last end.
   std::int64_t start_ns = 0;
   std::int64_t makespan_ns = 0;
   bool follows = false;

@@ -63,16 +63,16 @@ std::optional<Ref> along_microbatch(const RecordedRun& run, Ref ref, int directi
 }
 
 std::optional<Ref> along_arrow(const Scene& scene, const Pick& pick, int direction) {
-  const Arrow* best = nullptr;
+  std::optional<Arrow> best;
   for (const Arrow& arrow : scene.arrows) {
     if (arrow.trace != pick.trace || (direction > 0 ? arrow.ref : arrow.to_ref) != pick.ref) {
       continue;
     }
-    const bool is_better = best == nullptr || (direction > 0 ? arrow.to_ns < best->to_ns
-                                                             : arrow.from_ns > best->from_ns);
-    if (is_better) best = &arrow;
+    const bool is_better =
+        !best || (direction > 0 ? arrow.to_ns < best->to_ns : arrow.from_ns > best->from_ns);
+    if (is_better) best = arrow;
   }
-  if (best == nullptr) return std::nullopt;
+  if (!best) return std::nullopt;
   const Ref ref = direction > 0 ? best->to_ref : best->ref;
   return ref == no_ref ? std::nullopt : std::optional(ref);
 }

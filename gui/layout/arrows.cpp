@@ -106,7 +106,7 @@ struct ArrowDrawer {
            (picked->ref == arrow.ref || picked->ref == arrow.to_ref);
   }
 
-  void add_bundles(const std::vector<const Arrow*>& arrows, std::int64_t weight) const {
+  void add_bundles(const std::vector<Arrow>& arrows, std::int64_t weight) const {
     const TimeRange& range = drawing.picture.viewport.range;
     // Buckets are powers of two of nanoseconds, wherever the range starts: they stay
     // what they are when it moves.
@@ -115,10 +115,10 @@ struct ArrowDrawer {
     const int bits = std::max(static_cast<int>(std::bit_width(length)) - 6, 0);
     std::vector<Bundle> bundles;
     bundles.reserve(arrows.size());
-    for (const Arrow* arrow : arrows) {
-      bundles.push_back({arrow->trace, arrow->from_group, arrow->to_group, arrow->from_ns >> bits,
-                         weight, static_cast<double>(arrow->from_ns - range.from_ns),
-                         static_cast<double>(arrow->to_ns - range.from_ns)});
+    for (const Arrow& arrow : arrows) {
+      bundles.push_back({arrow.trace, arrow.from_group, arrow.to_group, arrow.from_ns >> bits,
+                         weight, static_cast<double>(arrow.from_ns - range.from_ns),
+                         static_cast<double>(arrow.to_ns - range.from_ns)});
     }
     std::ranges::sort(bundles, [](const Bundle& a, const Bundle& b) { return a.key() < b.key(); });
     for (Bundle& bundle : bundles) bundle.count = weight;
@@ -205,39 +205,35 @@ std::optional<Pick> counterpart(const Drawing& drawing, const Pick& pick) {
 void draw_arrows(Drawing& drawing) {
   const Scene& scene = drawing.scene;
   const TimeRange& range = drawing.picture.viewport.range;
-  const auto from_ns = [](const Arrow& arrow) { return arrow.from_ns; };
-  const auto first =
-      std::ranges::lower_bound(scene.arrows, range.from_ns - scene.longest_arrow_ns, {}, from_ns);
-  const auto last = std::ranges::lower_bound(scene.arrows, range.to_ns, {}, from_ns);
-  const auto count = static_cast<std::size_t>(std::max<std::ptrdiff_t>(last - first, 0));
+  const std::size_t first = scene.arrows.first_from(range.from_ns - scene.arrows.longest_ns());
+  const std::size_t last = std::max(scene.arrows.first_from(range.to_ns), first);
   // The same ones wherever the range is.
-  const std::size_t stride = std::bit_ceil(count / most_looked_at + 1);
+  const std::size_t stride = std::bit_ceil((last - first) / most_looked_at + 1);
   const ArrowDrawer drawer{drawing, Ends(drawing)};
 
-  std::vector<const Arrow*> arrows;
-  std::vector<const Arrow*> picked;
-  const auto begin = static_cast<std::size_t>(first - scene.arrows.begin());
-  for (std::size_t i = (begin + stride - 1) / stride * stride; i < begin + count; i += stride) {
-    const Arrow& arrow = scene.arrows[i];
+  std::vector<Arrow> arrows;
+  std::vector<Arrow> picked;
+  for (std::size_t i = (first + stride - 1) / stride * stride; i < last; i += stride) {
+    const Arrow arrow = scene.arrows[i];
     if (arrow.to_ns < range.from_ns) continue;
     const auto from = drawer.ends.of(arrow.from_group, arrow.trace);
     const auto to = drawer.ends.of(arrow.to_group, arrow.trace);
     if (!from || !to || (!from->in_sight && !to->in_sight)) continue;
-    (drawer.is_picked(arrow) ? picked : arrows).push_back(&arrow);
+    (drawer.is_picked(arrow) ? picked : arrows).push_back(arrow);
   }
   if (arrows.size() > most_arrows || stride > 1) {
     drawing.picture.bundled_arrows = static_cast<std::int64_t>(arrows.size() * stride);
     drawer.add_bundles(arrows, static_cast<std::int64_t>(stride));
   } else {
-    for (const Arrow* arrow : arrows) {
-      drawer.add(*drawer.ends.of(arrow->from_group, arrow->trace),
-                 *drawer.ends.of(arrow->to_group, arrow->trace), arrow->from_ns, arrow->to_ns,
+    for (const Arrow& arrow : arrows) {
+      drawer.add(*drawer.ends.of(arrow.from_group, arrow.trace),
+                 *drawer.ends.of(arrow.to_group, arrow.trace), arrow.from_ns, arrow.to_ns,
                  mix(drawing.palette.background, drawing.palette.arrow, faint), drawing.scaled(1));
     }
   }
-  for (const Arrow* arrow : picked) {
-    drawer.add(*drawer.ends.of(arrow->from_group, arrow->trace),
-               *drawer.ends.of(arrow->to_group, arrow->trace), arrow->from_ns, arrow->to_ns,
+  for (const Arrow& arrow : picked) {
+    drawer.add(*drawer.ends.of(arrow.from_group, arrow.trace),
+               *drawer.ends.of(arrow.to_group, arrow.trace), arrow.from_ns, arrow.to_ns,
                drawing.palette.selection, drawing.scaled(2));
   }
 }

@@ -219,15 +219,31 @@ class RowPainter {
     return end;
   }
 
-  // Columns that are looked at in one go: where the last had many bars, so many that a wide
-  // bar has the first of some, whole.
-  std::size_t pace(std::size_t x) const {
-    if (!is_dense_ || shared_.empty() || !row_.instants().empty()) return 1;
+  // Columns that are looked at in one go. Where no bar, and no time between two, is as long as
+  // a column: all of the cell. Where the last had many bars: so many that a wide bar has the
+  // first of some, whole.
+  std::size_t pace(std::size_t x) {
+    if (!is_dense_ || !row_.instants().empty()) return 1;
+    const std::size_t rest = end_of_cell(x) - x;
+    if (rest >= 2 * static_cast<std::size_t>(paint_.least_wide) &&
+        sweep_.longest_until(time(x + rest)) < time(x + 1) - time(x)) {
+      return rest;
+    }
+    if (shared_.empty()) return 1;
     const Shared& last = shared_.back();
     const auto most = static_cast<std::size_t>(paint_.least_wide) - 1;
     if (last.ends <= most_looked_into * last.columns || x + most >= columns()) return 1;
     if (row_.end_ns(row_.size() - 1) < time(x + most)) return 1;
-    return times_[x] >> cell_bits_ == times_[x + most - 1] >> cell_bits_ ? most : 1;
+    return rest >= most ? most : 1;
+  }
+
+  // The column behind those that begin in the same cell.
+  std::size_t end_of_cell(std::size_t x) {
+    if (x < cell_end_) return cell_end_;
+    const std::int64_t cell = times_[x] >> cell_bits_;
+    cell_end_ = x + 1;
+    while (cell_end_ < columns() && times_[cell_end_] >> cell_bits_ == cell) ++cell_end_;
+    return cell_end_;
   }
 
   void look_at(std::size_t next, std::int64_t from, Shared& column) const {
@@ -371,6 +387,7 @@ class RowPainter {
   std::int64_t swept_ns_ = 0;
   std::size_t decided_for_ = std::numeric_limits<std::size_t>::max();
   int cell_bits_ = 0;
+  std::size_t cell_end_ = 0;  // of the last that was asked for
   bool is_dense_ = false;
   std::vector<Shared> shared_;         // columns that follow each other, of one cell
   std::vector<std::int64_t> busy_ns_;  // of each of them, by used_

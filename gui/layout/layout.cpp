@@ -12,18 +12,21 @@ namespace {
 
 // Logical pixels of a work row.
 constexpr int least_work = 7;
-constexpr int most_work = 34;
+constexpr int most_work = 64;
 constexpr int scrolled_work = 13;  // where not all groups fit at any height
 
 RowHeights heights_of(const Drawing& drawing, int work) {
   const bool overlay = drawing.scene.options.show == Show::overlay;
   RowHeights heights;
   heights.work = drawing.scaled(overlay ? work * 5 / 4 : work);
-  heights.transfers = drawing.scaled(std::clamp(work / 2, 5, 13));
-  heights.slices = drawing.scaled(std::clamp(work, least_work, 18));
+  heights.transfers = drawing.scaled(std::max(std::clamp(work / 2, 5, 13), work * 3 / 8));
+  heights.slices = drawing.scaled(std::max(std::clamp(work, least_work, 18), work / 2));
   heights.curve = drawing.scaled(std::max(work >= 18 ? work + 16 : work + 5, 12));
   heights.gap = drawing.scaled(work >= 10 ? 2 : 1);
-  heights.pad = drawing.scaled(work >= 24 ? 9 : work >= 16 ? 6 : work >= 10 ? 4 : 2);
+  heights.pad = drawing.scaled(work >= 24   ? std::max(9, work / 4)
+                               : work >= 16 ? 6
+                               : work >= 10 ? 4
+                                            : 2);
   heights.least_group = drawing.canvas.text_height + 2;
   return heights;
 }

@@ -202,6 +202,18 @@ std::string memory_text(const Settings& settings, const Prediction& prediction) 
                             format_time(worst->peak.time_ns));
 }
 
+std::string messages_text(const Settings& settings, const RecordedRun& run) {
+  const auto count = std::ranges::count_if(run.spans, [](const Span& span) {
+    return span.action.kind == Kind::SEND_F || span.action.kind == Kind::SEND_B;
+  });
+  if (count == 0) return "none";
+  std::string text =
+      fmt::format("{} per iteration, {:.3g} per microbatch", format_count(count),
+                  static_cast<double>(count) / static_cast<double>(settings.microbatches));
+  if (settings.latency_ns > 0) text += fmt::format(", {} each", format_time(settings.latency_ns));
+  return text;
+}
+
 Outcome played(const Settings& settings) {
   check(settings);
   const PreparedPrediction prepared = prepare(request_of(settings));
@@ -218,6 +230,7 @@ Outcome played(const Settings& settings) {
                                 prediction.metrics.global_bubble() * 100);
   outcome.bubble = bubble_text(prediction);
   outcome.formula = formula_text(chosen, prediction);
+  outcome.messages = messages_text(settings, *trace->run);
   outcome.memory = memory_text(settings, prediction);
   outcome.trace = std::move(trace);
   return outcome;

@@ -57,8 +57,9 @@ struct Outcome {
   std::string objection;                   // one sentence; everything else is empty then
   std::string verdict;                     // "1F1B, 4 stages, ...: 33.00 ms, of which 27 % bubble"
   std::string bubble;                      // "27.3 %"; also the span's, if the formula is for that
-  std::string formula;  // "(p-1)(F+B) = 9.00 ms, 27.3 %: exact here", or why there is none
-  std::string memory;   // "at most 4 microbatches on rank 0, 4.0 GiB; fits into 8.0 GiB"
+  std::string formula;   // "(p-1)(F+B) = 9.00 ms, 27.3 %: exact here", or why there is none
+  std::string messages;  // between ranks: "48 per iteration, 6 per microbatch, 300 us each"
+  std::string memory;    // "at most 4 microbatches on rank 0, 4.0 GiB; fits into 8.0 GiB"
 };
 // Never throws because of the settings' values; limited to as many results as 64 stages x 4,096
 // microbatches have.

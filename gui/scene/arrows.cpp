@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "gui/scene/run_times.h"
 #include "gui/scene/scene_parts.h"
+#include "traces/arrivals.h"
 
 namespace pipesim::gui {
 namespace {
@@ -45,7 +47,35 @@ class Receivers {
   std::vector<std::vector<std::pair<std::int32_t, Ref>>> waiting_;
 };
 
-void add_arrows_of_run(Scene& scene, const Document& document, int trace) {
+// Takes arrows in any order. Those that come in order, as they do where clocks agree, are
+// packed at once.
+class ArrowSorter {
+ public:
+  void add(const Arrow& arrow) {
+    if (late_.empty() && (sorted_.empty() || arrow.from_ns >= last_ns_)) {
+      sorted_.push_back(arrow);
+      last_ns_ = arrow.from_ns;
+    } else {
+      late_.push_back(arrow);
+    }
+  }
+  ArrowList take() {
+    std::ranges::stable_sort(late_, {}, &Arrow::from_ns);
+    ArrowList late;
+    for (const Arrow& arrow : late_) late.push_back(arrow);
+    ArrowList all = late.empty() ? std::move(sorted_) : merged(sorted_, late);
+    all.shrink_to_fit();
+    return all;
+  }
+
+ private:
+  ArrowList sorted_;
+  std::int64_t last_ns_ = 0;
+  std::vector<Arrow> late_;
+};
+
+void add_arrows_of_run(ArrowSorter& arrows, const Scene& scene, const Document& document,
+                       int trace) {
   if (scene.options.alignment == Alignment::slot) return;
   const RecordedRun& run = *document.traces[static_cast<std::size_t>(trace)]->run;
   std::span<const RecordedIteration> iterations = run.iterations;
@@ -58,60 +88,66 @@ void add_arrows_of_run(Scene& scene, const Document& document, int trace) {
   for (int rank = 0; rank < run.ranks; ++rank) {
     offsets.push_back(offset_ns(document, trace, rank, scene.options.alignment));
   }
-  // Growing by and by would hold all of them twice for a while.
-  std::size_t sends = 0;
-  for (const RecordedIteration& iteration : iterations) {
-    sends += static_cast<std::size_t>(std::ranges::count_if(
-        run.spans_of(iteration), [](const Span& span) { return is_send(span.action.kind); }));
-  }
-  scene.arrows.reserve(scene.arrows.size() + sends);
   Receivers receivers(run.chunk_of_stage.size());
+  std::vector<Span> storage;
   for (const RecordedIteration& iteration : iterations) {
     receivers.fill(run, iteration);
+    const auto told = told_spans(run, iteration, storage);
     for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
       const Span& sent = run.spans[i];
       if (!is_send(sent.action.kind)) continue;
       const Ref waiting = receivers.find(sent.action);
       if (waiting == no_ref) continue;
-      const Span& to = run.spans[waiting];
-      scene.arrows.push_back({sent.start_ns + offsets[static_cast<std::size_t>(sent.rank)],
-                              to.input_arrival_ns + offsets[static_cast<std::size_t>(to.rank)],
-                              sent.rank, to.rank, trace, static_cast<Ref>(i), waiting});
+      const Span& to = told[waiting - iteration.begin];
+      arrows.add({sent.start_ns + offsets[static_cast<std::size_t>(sent.rank)],
+                  to.input_arrival_ns + offsets[static_cast<std::size_t>(to.rank)], sent.rank,
+                  to.rank, trace, static_cast<Ref>(i), waiting});
     }
   }
 }
 
-void add_arrows_of_events(Scene& scene, const Document& document, int trace) {
+void add_arrows_of_events(ArrowSorter& arrows, const Scene& scene, const Document& document,
+                          int trace) {
   const auto& groups = scene.group_of_track[static_cast<std::size_t>(trace)];
   if (groups.empty()) return;
   const EventTrace& events = *document.traces[static_cast<std::size_t>(trace)]->events;
   const std::int64_t offset = offset_ns(document, trace, 0, scene.options.alignment);
-  scene.arrows.reserve(scene.arrows.size() + events.arrows.size());
   for (const EventArrow& arrow : events.arrows) {
     const Slice& from = events.slices[arrow.from];
     const Slice& to = events.slices[arrow.to];
     // From that instant of the first which is nearest to the start of the second.
     const std::int64_t from_ns = std::clamp(to.start_ns, from.start_ns, from.end_ns);
-    scene.arrows.push_back({from_ns + offset, to.start_ns + offset, groups[from.track],
-                            groups[to.track], trace, arrow.from, arrow.to});
+    arrows.add({from_ns + offset, to.start_ns + offset, groups[from.track], groups[to.track], trace,
+                arrow.from, arrow.to});
   }
 }
 
 }  // namespace
 
-void add_arrows(Scene& scene, const Document& document, int trace) {
-  const auto begin = static_cast<std::ptrdiff_t>(scene.arrows.size());
+ArrowList merged(const ArrowList& one, const ArrowList& other) {
+  ArrowList all;
+  std::size_t next = 0;
+  for (const Arrow& arrow : other) {
+    for (; next < one.size(); ++next) {
+      const Arrow first = one[next];
+      if (first.from_ns > arrow.from_ns) break;
+      all.push_back(first);
+    }
+    all.push_back(arrow);
+  }
+  for (; next < one.size(); ++next) all.push_back(one[next]);
+  all.shrink_to_fit();
+  return all;
+}
+
+ArrowList arrows_of(const Scene& scene, const Document& document, int trace) {
+  ArrowSorter arrows;
   if (document.traces[static_cast<std::size_t>(trace)]->events) {
-    add_arrows_of_events(scene, document, trace);
+    add_arrows_of_events(arrows, scene, document, trace);
   } else {
-    add_arrows_of_run(scene, document, trace);
+    add_arrows_of_run(arrows, scene, document, trace);
   }
-  const auto own = scene.arrows.begin() + begin;
-  if (!std::is_sorted(own, scene.arrows.end(),
-                      [](const Arrow& a, const Arrow& b) { return a.from_ns < b.from_ns; })) {
-    std::ranges::stable_sort(own, scene.arrows.end(), {}, &Arrow::from_ns);
-  }
-  std::ranges::inplace_merge(scene.arrows, own, {}, &Arrow::from_ns);
+  return arrows.take();
 }
 
 }  // namespace pipesim::gui

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <limits>
 
 #include "traces/base/prefetch.h"
 
@@ -14,23 +15,44 @@ void BarRow::add(const Bar& bar) {
   assert(bar.end_ns >= bar.start_ns && bar.shade < shade_count);
   assert(empty() || bar.start_ns >= end_ns(size() - 1));
   const std::size_t at = size_++ % block;
-  if (at == 0) blocks_.emplace_back();
+  if (at == 0) blocks_.emplace_back().from_ns = bar.start_ns;
   Block& in = blocks_.back();
-  in.start_ns[at] = bar.start_ns;
-  in.end_ns[at] = bar.end_ns;
+  constexpr std::uint64_t longest = std::numeric_limits<std::uint32_t>::max();
+  const auto since = [&](std::int64_t ns) {
+    return static_cast<std::uint64_t>(ns) - static_cast<std::uint64_t>(in.from_ns);
+  };
+  if (in.wide == 0 && since(bar.end_ns) > longest) widen(in, at);
+  if (in.wide == 0) {
+    in.start_ns[at] = static_cast<std::uint32_t>(since(bar.start_ns));
+    in.end_ns[at] = static_cast<std::uint32_t>(since(bar.end_ns));
+  } else {
+    wide_[in.wide - 1].start_ns[at] = bar.start_ns;
+    wide_[in.wide - 1].end_ns[at] = bar.end_ns;
+  }
   in.ref[at] = bar.ref;
   in.shade[at] = bar.shade;
 }
 
+void BarRow::widen(Block& in, std::size_t bars) {
+  WideTimes wide;
+  for (std::size_t i = 0; i < bars; ++i) {
+    wide.start_ns[i] = start_in(in, i);
+    wide.end_ns[i] = end_in(in, i);
+  }
+  wide_.push_back(wide);
+  in.wide = static_cast<std::uint32_t>(wide_.size());
+}
+
 void BarRow::finish() {
-  const auto add_bars = [this](std::size_t number, ShadeTimes& to) {
-    const Block& in = blocks_[number];
-    const std::size_t count = std::min(size() - number * block, block);
-    for (std::size_t i = 0; i < count; ++i) to[in.shade[i]] += in.end_ns[i] - in.start_ns[i];
-    return in.end_ns[count - 1];
+  blocks_.shrink_to_fit();
+  wide_.shrink_to_fit();
+  const auto add_bars = [this](const Block& in, std::size_t count, ShadeTimes& to) {
+    for (std::size_t i = 0; i < count; ++i) to[in.shade[i]] += end_in(in, i) - start_in(in, i);
   };
   ShadeTimes all{};
-  for (std::size_t number = 0; number < blocks_.size(); ++number) add_bars(number, all);
+  for (std::size_t number = 0; number < blocks_.size(); ++number) {
+    add_bars(blocks_[number], bars_in(number), all);
+  }
   shades_used_ = 0;
   for (Shade shade = 0; shade < shade_count; ++shade) {
     if (all[shade] > 0) shades_[shades_used_++] = shade;
@@ -39,25 +61,34 @@ void BarRow::finish() {
   block_end_ns_.reserve(blocks_.size());
   before_.clear();
   before_.reserve((blocks_.size() + 1) * shades_used_);
-  ShadeTimes filled{};
+  stretches_.clear();
+  stretches_.reserve((size() + stretch - 1) / stretch);
   instants_.clear();
-  const auto add_instants = [this](std::size_t number) {
-    const Block& in = blocks_[number];
-    const std::size_t count = std::min(size() - number * block, block);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (in.start_ns[i] < in.end_ns[i] || is_bubble(in.shade[i])) continue;
-      instants_.push_back({in.start_ns[i], number * block + i});
-    }
-  };
+  ShadeTimes filled{};
   const auto add_sums = [&] {
     for (const Shade shade : shades()) before_.push_back(filled[shade]);
   };
+  std::int64_t end_ns = empty() ? 0 : start_ns(0);
   for (std::size_t number = 0; number < blocks_.size(); ++number) {
+    const Block& in = blocks_[number];
     add_sums();
-    block_end_ns_.push_back(add_bars(number, filled));
-    add_instants(number);
+    add_bars(in, bars_in(number), filled);
+    if (number * block % stretch == 0) stretches_.emplace_back();
+    std::int64_t& longest_ns = stretches_.back().longest_ns;
+    for (std::size_t i = 0; i < bars_in(number); ++i) {
+      const std::int64_t start_ns = start_in(in, i);
+      const std::int64_t gap_ns = start_ns - end_ns;
+      end_ns = end_in(in, i);
+      longest_ns = std::max({longest_ns, gap_ns, end_ns - start_ns});
+      if (start_ns == end_ns && !is_bubble(in.shade[i])) {
+        instants_.push_back({start_ns, number * block + i});
+      }
+    }
+    block_end_ns_.push_back(end_ns);
+    stretches_.back().end_ns = end_ns;
   }
   add_sums();
+  instants_.shrink_to_fit();
 }
 
 void BarRow::reshade(const std::function<Shade(const Bar&)>& shade_of) {
@@ -69,11 +100,9 @@ std::size_t BarRow::first_ending_after(std::int64_t time_ns) const {
   const auto found = std::ranges::upper_bound(block_end_ns_, time_ns);
   if (found == block_end_ns_.end()) return size();
   const auto number = static_cast<std::size_t>(found - block_end_ns_.begin());
-  const auto begin = blocks_[number].end_ns.begin();
-  const std::size_t count = std::min(size() - number * block, block);
-  return number * block +
-         static_cast<std::size_t>(
-             std::upper_bound(begin, begin + static_cast<std::ptrdiff_t>(count), time_ns) - begin);
+  std::size_t at = 0;  // the block ends later, so one of its bars does
+  while (end_in(blocks_[number], at) <= time_ns) ++at;
+  return number * block + at;
 }
 
 std::optional<std::size_t> BarRow::at(std::int64_t time_ns) const {
@@ -122,6 +151,16 @@ void BarRow::Sweep::look_ahead(std::size_t moved) {
   }
 }
 
+std::int64_t BarRow::Sweep::longest_until(std::int64_t time_ns) const {
+  std::int64_t longest_ns = 0;
+  for (std::size_t at = next_ / stretch; at < row_->stretches_.size(); ++at) {
+    const Stretch& here = row_->stretches_[at];
+    longest_ns = std::max(longest_ns, here.longest_ns);
+    if (here.end_ns > time_ns) return longest_ns;
+  }
+  return std::numeric_limits<std::int64_t>::max();
+}
+
 const ShadeTimes& BarRow::Sweep::filled_before(std::int64_t time_ns) {
   const BarRow& row = *row_;
   filled_[part_shade_] -= part_ns_;
@@ -133,8 +172,8 @@ const ShadeTimes& BarRow::Sweep::filled_before(std::int64_t time_ns) {
     if (next_ < row.size()) {  // within the block, which ends later
       const Block& in = row.blocks_[next_ / block];
       std::size_t at = next_ % block;
-      for (; in.end_ns[at] <= time_ns; ++at) {
-        filled_[in.shade[at]] += in.end_ns[at] - in.start_ns[at];
+      for (; row.end_in(in, at) <= time_ns; ++at) {
+        filled_[in.shade[at]] += row.end_in(in, at) - row.start_in(in, at);
       }
       next_ = next_ / block * block + at;
     }

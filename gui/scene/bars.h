@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "traces/base/large_vector.h"
 
@@ -76,13 +77,13 @@ class BarRow {
   Bar operator[](std::size_t index) const {
     const Block& in = blocks_[index / block];
     const std::size_t at = index % block;
-    return {in.start_ns[at], in.end_ns[at], in.ref[at], in.shade[at]};
+    return {start_in(in, at), end_in(in, at), in.ref[at], in.shade[at]};
   }
   std::int64_t start_ns(std::size_t index) const {
-    return blocks_[index / block].start_ns[index % block];
+    return start_in(blocks_[index / block], index % block);
   }
   std::int64_t end_ns(std::size_t index) const {
-    return blocks_[index / block].end_ns[index % block];
+    return end_in(blocks_[index / block], index % block);
   }
 
   // Those of which a bar takes any time, ascending.
@@ -114,6 +115,9 @@ class BarRow {
     const ShadeTimes& filled_before(std::int64_t time_ns);
     // The first bar that ends after the last instant asked for.
     std::size_t next() const { return next_; }
+    // No bar, and no time between two, that is partly between that instant and a later one is
+    // longer than this; where the row ends before, nothing is known.
+    std::int64_t longest_until(std::int64_t time_ns) const;
 
    private:
     void jump(std::int64_t time_ns);
@@ -128,18 +132,41 @@ class BarRow {
   };
 
  private:
-  // So many bars are next to each other in memory, since they are looked at together.
+  // So many bars are next to each other in memory, since they are looked at together. Times
+  // count from the block's first start; where that is too long before they are in wide_.
   static constexpr std::size_t block = 16;
   struct Block {
-    std::array<std::int64_t, block> end_ns;
-    std::array<std::int64_t, block> start_ns;
-    std::array<Shade, block> shade;
-    std::array<Ref, block> ref;
+    std::int64_t from_ns = 0;
+    std::uint32_t wide = 0;  // a place there, from 1; 0 is none
+    std::array<std::uint32_t, block> end_ns{};
+    std::array<std::uint32_t, block> start_ns{};
+    std::array<Shade, block> shade{};
+    std::array<Ref, block> ref{};
+  };
+  struct WideTimes {
+    std::array<std::int64_t, block> end_ns{};
+    std::array<std::int64_t, block> start_ns{};
+  };
+  // So many blocks, and what is longest in them: a bar, or the time before one.
+  static constexpr std::size_t stretch = 16 * block;
+  struct Stretch {
+    std::int64_t end_ns = 0;
+    std::int64_t longest_ns = 0;
   };
 
+  std::int64_t start_in(const Block& in, std::size_t at) const {
+    return in.wide == 0 ? in.from_ns + in.start_ns[at] : wide_[in.wide - 1].start_ns[at];
+  }
+  std::int64_t end_in(const Block& in, std::size_t at) const {
+    return in.wide == 0 ? in.from_ns + in.end_ns[at] : wide_[in.wide - 1].end_ns[at];
+  }
+  std::size_t bars_in(std::size_t number) const { return std::min(size() - number * block, block); }
+  void widen(Block& in, std::size_t bars);
   Shade& shade(std::size_t index) { return blocks_[index / block].shade[index % block]; }
 
   LargeVector<Block> blocks_;
+  std::vector<WideTimes> wide_;
+  std::vector<Stretch> stretches_;
   std::size_t size_ = 0;
   std::array<Shade, shade_count> shades_{};
   std::size_t shades_used_ = 0;

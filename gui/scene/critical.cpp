@@ -3,16 +3,9 @@
 #include <limits>
 
 #include "gui/scene/scene_parts.h"
-#include "sim/compare/critical_path.h"
 
 namespace pipesim::gui {
 namespace {
-
-std::vector<PathStep> path_of(const Document& document, int trace) {
-  const RecordedRun& run = *document.trace(trace).run;
-  const auto side = document.side_of(trace);
-  return side ? critical_path_of(document.pair->comparison, *side, run) : critical_path_of(run);
-}
 
 Lane* lane_of_work(Group& group, int trace) {
   const auto found = std::ranges::find_if(group.lanes, [&](const Lane& lane) {
@@ -25,7 +18,7 @@ Lane* lane_of_work(Group& group, int trace) {
 void add_path(Scene& scene, const Document& document, int trace) {
   const bool slots = scene.options.alignment == Alignment::slot;
   std::vector<std::int64_t> free_ns(scene.groups.size(), std::numeric_limits<std::int64_t>::min());
-  for (const PathStep& step : path_of(document, trace)) {
+  for (const PathStep& step : scene.paths[static_cast<std::size_t>(trace)]) {
     const auto rank = static_cast<std::size_t>(step.rank);
     Lane* lane = lane_of_work(scene.groups[rank], trace);
     if (lane == nullptr || (slots && step.transfers)) continue;
@@ -46,11 +39,24 @@ void add_path(Scene& scene, const Document& document, int trace) {
 
 }  // namespace
 
+CriticalPaths critical_paths(const Document& document) {
+  CriticalPaths paths;
+  for (int trace = 0; trace < static_cast<int>(document.traces.size()); ++trace) {
+    auto& path = paths.emplace_back();
+    if (!document.trace(trace).run) continue;
+    const RecordedRun& run = *document.trace(trace).run;
+    const auto side = document.side_of(trace);
+    path = side ? critical_path_of(document.pair->comparison, *side, run) : critical_path_of(run);
+  }
+  return paths;
+}
+
 void set_critical(Scene& scene, const Document& document) {
   for (Group& group : scene.groups) {
     for (Lane& lane : group.lanes) lane.critical = {};
   }
   if (!scene.options.critical) return;
+  if (scene.paths.empty()) scene.paths = critical_paths(document);
   for (int trace = 0; trace < static_cast<int>(document.traces.size()); ++trace) {
     if (document.trace(trace).run) add_path(scene, document, trace);
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "traces/base/large_vector.h"
+#include "traces/base/packed_column.h"
 
 namespace pipesim::gui {
 
@@ -23,15 +24,14 @@ struct CurvePoint {
 
 class Curve {
  public:
-  void reserve(std::size_t points) { points_.reserve(points); }
   // In order of time; of points at one instant the last counts.
   void add(CurvePoint point);
-  // After the last point.
+  // After the last point, and once: nothing below knows of points before.
   void finish();
 
-  bool empty() const { return points_.empty(); }
-  std::size_t size() const { return points_.size(); }
-  const CurvePoint& operator[](std::size_t index) const { return points_[index]; }
+  bool empty() const { return times_ns_.empty(); }
+  std::size_t size() const { return times_ns_.size(); }
+  CurvePoint operator[](std::size_t index) const { return {times_ns_[index], values_[index]}; }
 
   // Nothing before the first point.
   std::optional<std::int64_t> value_at(std::int64_t time_ns) const;
@@ -44,9 +44,10 @@ class Curve {
   std::optional<Extremes> extremes(std::int64_t from_ns, std::int64_t to_ns) const;
   Extremes extremes() const { return all_; }  // 0 where empty
   // The first point with the greatest value; not of an empty curve.
-  const CurvePoint& peak() const { return points_[peak_]; }
+  CurvePoint peak() const { return (*this)[peak_]; }
 
-  // The same of stretches that follow each other, in less time.
+  // The same of stretches that follow each other, in less time. Of those with many points the
+  // ends may be a few points early: the next stretch has them.
   class Sweep {
    public:
     Sweep(const Curve& curve, std::int64_t from_ns);
@@ -56,18 +57,22 @@ class Curve {
    private:
     const Curve* curve_;
     std::int64_t from_ns_;
-    std::size_t next_;  // the first point at from_ns_ or later
+    std::size_t next_;  // the first point at from_ns_ or later, or less than a block before
   };
 
  private:
   static constexpr std::size_t block = 16;
+  static constexpr std::size_t many = 4 * block;  // points of a stretch
 
-  // The first point from `index` on at `time_ns` or later.
-  std::size_t first_from(std::size_t index, std::int64_t time_ns) const;
+  void keep(const CurvePoint& point);
+  // Over what holds at an instant and the points [next, end), of which the first is no earlier.
+  std::optional<Extremes> extremes_from(std::int64_t from_ns, std::size_t next,
+                                        std::size_t end) const;
   // Over the points [first, last), at least one.
   Extremes extremes_of(std::size_t first, std::size_t last) const;
 
-  LargeVector<CurvePoint> points_;
+  std::optional<CurvePoint> last_;  // until the next is later
+  PackedColumn times_ns_, values_;
   // Over each `block` points; over each `block` of those; and so on.
   std::vector<LargeVector<Extremes>> levels_;
   Extremes all_;

@@ -249,11 +249,6 @@ class RunScene {
     const bool bytes = std::ranges::any_of(
         run_.samples, [&](const MemorySample& sample) { return total(sample) != 0; });
     std::vector<CurveLane> curves(ranks());
-    std::vector<std::size_t> points(ranks());
-    for (const MemorySample& sample : run_.samples) {
-      ++points[static_cast<std::size_t>(sample.rank)];
-    }
-    for (std::size_t rank = 0; rank < ranks(); ++rank) curves[rank].curve.reserve(points[rank]);
     for (const MemorySample& sample : run_.samples) {
       curves[static_cast<std::size_t>(sample.rank)].curve.add(
           {sample.time_ns, bytes ? total(sample) : sample.chunks});

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <tuple>
@@ -57,12 +56,11 @@ void set_offsets(Scene& scene, const Document& document) {
 }
 
 void set_arrows(Scene& scene, const Document& document) {
-  scene.arrows.clear();
-  for (const int trace : order_of_traces(document)) add_arrows(scene, document, trace);
-  scene.longest_arrow_ns = 0;
-  for (const Arrow& arrow : scene.arrows) {
-    scene.longest_arrow_ns =
-        std::max(scene.longest_arrow_ns, std::abs(arrow.to_ns - arrow.from_ns));
+  scene.arrows = {};
+  for (const int trace : order_of_traces(document)) {
+    ArrowList own = arrows_of(scene, document, trace);
+    if (own.empty()) continue;
+    scene.arrows = scene.arrows.empty() ? std::move(own) : merged(scene.arrows, own);
   }
 }
 
@@ -202,9 +200,10 @@ void RowPacker::finish() {
   for (BarRow& row : *rows_) row.finish();
 }
 
-Scene build_scene(const Document& document, const SceneOptions& options) {
+Scene build_scene(const Document& document, const SceneOptions& options, CriticalPaths paths) {
   Scene scene;
   scene.options = options;
+  scene.paths = std::move(paths);
   int ranks = 0;
   for (const auto& trace : document.traces) {
     if (trace->run) ranks = std::max(ranks, trace->run->ranks);
@@ -237,7 +236,7 @@ void change_scene(Scene& scene, const Document& document, const SceneOptions& op
   // Events have the same rows in every way of looking.
   if (has_run(document) && (before.show != options.show || before.transfers != options.transfers ||
                             (before.alignment != options.alignment && slots))) {
-    scene = build_scene(document, options);
+    scene = build_scene(document, options, std::move(scene.paths));
     return;
   }
   clear_emphasis(scene);

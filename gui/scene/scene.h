@@ -11,10 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "gui/scene/arrow_list.h"
 #include "gui/scene/bars.h"
 #include "gui/scene/curve.h"
 #include "gui/scene/document.h"
 #include "gui/scene/viewport.h"
+#include "sim/compare/critical_path.h"
 
 namespace pipesim::gui {
 
@@ -92,32 +94,27 @@ struct Group {
   std::vector<CurveLane> curves;
 };
 
-// From one group to another; positions in time as drawn, offsets included.
-struct Arrow {
-  std::int64_t from_ns = 0;
-  std::int64_t to_ns = 0;
-  std::int32_t from_group = 0;
-  std::int32_t to_group = 0;
-  std::int32_t trace = 0;
-  Ref ref = no_ref;     // the span that is sent, the slice where it starts
-  Ref to_ref = no_ref;  // the span that waits for it
-};
+// The critical path of each trace's run, by trace.
+using CriticalPaths = std::vector<std::vector<PathStep>>;
+// In about two seconds for a million spans; any thread.
+CriticalPaths critical_paths(const Document& document);
 
 struct Scene {
   SceneOptions options;
   std::vector<Group> groups;
+  CriticalPaths paths;  // once they were asked for
   // The group of each event trace's tracks; empty for runs, and if events are not shown.
   std::vector<std::vector<std::int32_t>> group_of_track;
-  std::vector<Arrow> arrows;  // sorted by from_ns
-  // The longest arrow, for whoever looks for all that cross a range.
-  std::int64_t longest_arrow_ns = 0;
+  ArrowList arrows;
   // All that there is, and what to look at first: the compared iteration.
   TimeRange extent, home;
   bool emphasises = false;
 };
 
-Scene build_scene(const Document& document, const SceneOptions& options);
-// Makes of a scene what build_scene() would, in less time where little changes.
+// Finds the critical paths only where they are asked for and not given.
+Scene build_scene(const Document& document, const SceneOptions& options, CriticalPaths paths = {});
+// Makes of a scene what build_scene() would, in less time where little changes. The document is
+// the one that it was built from.
 void change_scene(Scene& scene, const Document& document, const SceneOptions& options);
 // Sets apart what is told; nothing sets nothing apart.
 void emphasise(Scene& scene, const Document& document, const std::vector<Pick>& picks);

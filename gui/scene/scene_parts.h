@@ -38,7 +38,9 @@ void add_input_groups(Scene& scene, const Document& document);
 // Groups for the tracks and counters of an event trace, unless these are there.
 void add_events(Scene& scene, const Document& document, int trace);
 // The arrows of a trace, with the offsets that its lanes have.
-void add_arrows(Scene& scene, const Document& document, int trace);
+ArrowList arrows_of(const Scene& scene, const Document& document, int trace);
+// Of arrows that start at the same time those of the first list come first.
+ArrowList merged(const ArrowList& one, const ArrowList& other);
 
 // Puts the critical path of each run on its lanes, or takes it off, as the options say.
 // A transfer on it is on its receiver's lane, from when it is sent.

@@ -1,6 +1,5 @@
 #include "gui/window/flame_panel.h"
 
-#include <QCoreApplication>
 #include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QMouseEvent>
@@ -10,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include "gui/scene/flame.h"
@@ -145,7 +143,8 @@ FlamePanel::FlamePanel(Session& session, QWidget* parent)
       line_(new QLineEdit(this)),
       found_(new QLabel(this)),
       pointed_(new QLabel(this)),
-      boxes_(new FlameBoxes(session, this)) {
+      boxes_(new FlameBoxes(session, this)),
+      adding_(new Background(this)) {
   line_->setPlaceholderText(tr("idle, rank 2, transfer, ..."));
   line_->setAccessibleName(tr("Search the flame graph"));
   line_->setMaximumWidth(190);
@@ -170,52 +169,34 @@ FlamePanel::FlamePanel(Session& session, QWidget* parent)
   connect(&session_, &Session::document_changed, this, &FlamePanel::outdate);
 }
 
-FlamePanel::~FlamePanel() {
-  for (auto& [number, thread] : threads_) {
-    if (thread.joinable()) thread.join();
-  }
-}
-
 void FlamePanel::outdate() {
   outdated_ = true;
-  current_ = 0;
+  adding_->drop();
   boxes_->set_graph(nullptr);
-  if (isVisible()) start();
+  update();
 }
 
-void FlamePanel::showEvent(QShowEvent* event) {
-  QWidget::showEvent(event);
+// A panel behind others of its dock is shown, as Qt sees it, but not painted.
+void FlamePanel::paintEvent(QPaintEvent* event) {
+  QWidget::paintEvent(event);
   start();
 }
 
 void FlamePanel::start() {
   if (!outdated_) return;
   outdated_ = false;
-  const int number = current_ = ++last_;
   pointed_->setText(tr("computing ..."));
-  const auto work = [this, number, document = session_.shared_document()] {
+  adding_->start([this, document = session_.shared_document()]() -> Background::Rest {
     std::shared_ptr<const FlameGraph> graph;
     try {
       graph = std::make_shared<const FlameGraph>(flame_graph_of(*document));
     } catch (const std::bad_alloc&) {  // reported at the end
     }
-    QMetaObject::invokeMethod(
-        this, [this, number, graph] { end(number, graph); }, Qt::QueuedConnection);
-  };
-  try {
-    threads_.emplace(number, work);
-  } catch (const std::system_error&) {
-    work();  // then on this one
-  }
+    return [this, graph] { show(graph); };
+  });
 }
 
-void FlamePanel::end(int number, const std::shared_ptr<const FlameGraph>& graph) {
-  if (const auto thread = threads_.find(number); thread != threads_.end()) {
-    if (thread->second.joinable()) thread->second.join();
-    threads_.erase(thread);
-  }
-  if (number != current_) return;
-  current_ = 0;
+void FlamePanel::show(const std::shared_ptr<const FlameGraph>& graph) {
   boxes_->set_graph(graph);
   if (!graph) pointed_->setText(tr("out of memory; open fewer or smaller traces"));
   search();
@@ -223,10 +204,7 @@ void FlamePanel::end(int number, const std::shared_ptr<const FlameGraph>& graph)
 
 void FlamePanel::refresh() {
   start();
-  if (const auto thread = threads_.find(current_); thread != threads_.end()) {
-    thread->second.join();
-    QCoreApplication::sendPostedEvents(this, QEvent::MetaCall);
-  }
+  adding_->wait();
 }
 
 void FlamePanel::search() {

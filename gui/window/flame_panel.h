@@ -4,19 +4,18 @@
 //   wheel          scrolls
 //
 // Owned by the window; on its thread, except the graph, which is computed in the background
-// when the panel is shown.
+// when the panel is in sight.
 #pragma once
 
 #include <QAbstractScrollArea>
 #include <QImage>
 #include <QLabel>
 #include <QLineEdit>
-#include <map>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "gui/layout/flame_layout.h"
+#include "gui/window/background.h"
 #include "gui/window/painter.h"
 #include "gui/window/session.h"
 
@@ -75,7 +74,6 @@ class FlamePanel : public QWidget {
   Q_OBJECT
  public:
   FlamePanel(Session& session, QWidget* parent);
-  ~FlamePanel() override;
 
   FlameBoxes& boxes() { return *boxes_; }
   QLineEdit& line() { return *line_; }
@@ -85,13 +83,13 @@ class FlamePanel : public QWidget {
   void refresh();
 
  protected:
-  void showEvent(QShowEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   void outdate();
   void start();
-  void end(int number, const std::shared_ptr<const FlameGraph>& graph);
+  void show(const std::shared_ptr<const FlameGraph>& graph);
   void search();
 
   Session& session_;
@@ -99,10 +97,8 @@ class FlamePanel : public QWidget {
   QLabel* found_;
   QLabel* pointed_;
   FlameBoxes* boxes_;
+  Background* adding_;
   bool outdated_ = true;
-  std::map<int, std::thread> threads_;  // by number; results of outdated ones are ignored
-  int current_ = 0;
-  int last_ = 0;
 };
 
 }  // namespace pipesim::gui

@@ -80,6 +80,7 @@ MainWindow::MainWindow(const WindowOptions& options, QWidget* parent)
   connect(actions_, &CommandActions::asked, this, &MainWindow::run);
   connect(session_, &Session::document_changed, this, &MainWindow::follow_document);
   connect(session_, &Session::view_changed, this, &MainWindow::follow_view);
+  connect(session_, &Session::problem, this, &MainWindow::fail);
   connect(loader_, &Loader::progressed, this, [this](double fraction, const QString& what) {
     progress_bar_->setValue(static_cast<int>(fraction * progress_steps));
     progress_->show();
@@ -199,6 +200,8 @@ void MainWindow::show_loaded(Opened opened) {
   // It may have been changed in the meantime.
   SceneOptions options = session_->view().options;
   if (from_home) options.colouring = colouring_of(*opened.document, options.colouring);
+  const bool wants_path = options.critical && !opened.scene.options.critical;
+  options.critical = opened.scene.options.critical && options.critical;
   if (opened.scene.options != options) change_scene(opened.scene, *opened.document, options);
   if (!job_.follows) banners_->clear();
   const auto add_banner = [this](const QString& sentence) {
@@ -222,6 +225,11 @@ void MainWindow::show_loaded(Opened opened) {
     raise_first_panel();
   } else {
     session_->replace(std::move(opened));
+  }
+  if (wants_path) {  // asked for while they were being opened
+    View next = session_->view();
+    next.options.critical = true;
+    session_->change(std::move(next));
   }
   apply_first_look();
   emit loaded();
@@ -358,6 +366,7 @@ void MainWindow::follow_view() {
     if (view.area) text += tr("; area: %1").arg(length(view.area->length_ns()));
     if (!view.filter.empty())
       text += tr("; tracks with \"%1\"").arg(QString::fromStdString(view.filter));
+    if (session_->finds_path()) text += tr("; finding the critical path ...");
   }
   status_->setText(text);
   QStringList hidden;
@@ -387,6 +396,7 @@ void MainWindow::remember(const QStringList& paths) {
 }
 
 void MainWindow::settle() {
+  session_->wait_for_path();
   // A layout may trigger another one.
   constexpr int rounds = 3;
   for (int i = 0; i < rounds; ++i) {
@@ -395,7 +405,7 @@ void MainWindow::settle() {
     for (TablePanel* table : findChildren<TablePanel*>()) {
       if (table->isVisible()) table->refresh();
     }
-    if (flame_->isVisible()) flame_->refresh();
+    if (!flame_->visibleRegion().isEmpty()) flame_->refresh();
   }
 }
 

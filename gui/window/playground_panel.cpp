@@ -242,6 +242,7 @@ QWidget* PlaygroundPanel::make_results() {
   verdict_->setFont(bold);
   bubble_ = make_words("bubble", widget);
   formula_ = make_words("formula", widget);
+  messages_ = make_words("messages", widget);
   memory_ = make_words("memory", widget);
   grid->addWidget(lesson_text_, 0, 0, 1, 2);
   grid->addWidget(objection_, 1, 0, 1, 2);
@@ -249,7 +250,7 @@ QWidget* PlaygroundPanel::make_results() {
   int row = 3;
   for (const auto& [name, words] :
        {std::pair(tr("Bubble"), bubble_), std::pair(tr("On paper"), formula_),
-        std::pair(tr("Keeps"), memory_)}) {
+        std::pair(tr("Messages"), messages_), std::pair(tr("Keeps"), memory_)}) {
     grid->addWidget(new QLabel(name, widget), row, 0, Qt::AlignTop);
     grid->addWidget(words, row++, 1);
   }
@@ -423,6 +424,7 @@ void PlaygroundPanel::show_outcome() {
   verdict_->setText(text_of(now.verdict));
   bubble_->setText(played_it ? text_of(now.bubble) : "-");
   formula_->setText(played_it ? text_of(now.formula) : "-");
+  messages_->setText(played_it ? text_of(now.messages) : "-");
   memory_->setText(played_it ? text_of(now.memory) : "-");
   for (QToolButton* button : step_buttons_) button->setEnabled(played_it);
   if (step_ < 0) show_step(-1);

@@ -99,6 +99,7 @@ class PlaygroundPanel : public QWidget {
   QLabel* verdict_ = nullptr;
   QLabel* bubble_ = nullptr;
   QLabel* formula_ = nullptr;
+  QLabel* messages_ = nullptr;
   QLabel* memory_ = nullptr;
   QSpinBox* microbatch_ = nullptr;
   std::vector<QToolButton*> step_buttons_;  // first, back, on, last

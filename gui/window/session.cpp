@@ -1,6 +1,7 @@
 #include "gui/window/session.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "gui/commands/navigation.h"
@@ -21,6 +22,15 @@ View home_view(const Scene& scene, const View& like) {
   return view;
 }
 
+// Of more spans the critical path is found in the background.
+constexpr std::size_t most_at_once = 100'000;
+
+std::size_t spans_of(const Document& document) {
+  std::size_t spans = 0;
+  for (const auto& trace : document.traces) spans += trace->run ? trace->run->spans.size() : 0;
+  return spans;
+}
+
 }  // namespace
 
 Opened opened(Document document, const SceneOptions& options) {
@@ -33,7 +43,8 @@ Session::Session(QObject* parent)
     : QObject(parent),
       document_(std::make_shared<const Document>()),
       history_(View{}),
-      palette_(gui::palette(theme_, Colouring::kind)) {}
+      palette_(gui::palette(theme_, Colouring::kind)),
+      finding_(new Background(this)) {}
 
 const Picture& Session::picture() const {
   if (!laid_out_) {
@@ -47,6 +58,7 @@ int Session::greatest_scroll() const { return gui::greatest_scroll(picture()); }
 
 void Session::open(Opened opened) {
   const View like = view();
+  finding_->drop();
   document_ = std::move(opened.document);
   scene_ = std::move(opened.scene);
   history_ = History(home_view(scene_, like));
@@ -58,6 +70,7 @@ void Session::open(Opened opened) {
 
 void Session::replace(Opened opened) {
   View like = view();
+  finding_->drop();
   const bool at_home = like.range == scene_.home;
   document_ = std::move(opened.document);
   scene_ = std::move(opened.scene);
@@ -88,7 +101,7 @@ void Session::set_theme(Theme theme) {
 
 void Session::follow(const View& before) {
   if (view().options != before.options) {
-    change_scene(scene_, *document_, view().options);
+    change_scene_to(view().options);
     if (!view().emphasised.empty()) emphasise(scene_, *document_, view().emphasised);
     palette_ = gui::palette(theme_, view().options.colouring);
   } else if (view().emphasised != before.emphasised) {
@@ -99,6 +112,40 @@ void Session::follow(const View& before) {
   const bool looks = view().options != before.options;
   if (looks || view().picked != before.picked) emit picked_changed();
   if (looks || view().area != before.area || view().filter != before.filter) emit area_changed();
+}
+
+void Session::change_scene_to(SceneOptions options) {
+  if (!options.critical) {
+    finding_->drop();
+  } else if (scene_.paths.empty() && spans_of(*document_) > most_at_once) {
+    options.critical = false;  // not yet
+    if (!finding_->busy()) {
+      finding_->start([this, document = document_]() -> Background::Rest {
+        try {
+          const auto paths = std::make_shared<CriticalPaths>(critical_paths(*document));
+          return [this, paths] { take_paths(std::move(*paths)); };
+        } catch (const std::bad_alloc&) {
+          return [this] { give_up_path(); };
+        }
+      });
+    }
+  }
+  change_scene(scene_, *document_, options);
+}
+
+void Session::take_paths(CriticalPaths paths) {
+  scene_.paths = std::move(paths);
+  change_scene(scene_, *document_, view().options);
+  if (!view().emphasised.empty()) emphasise(scene_, *document_, view().emphasised);
+  laid_out_ = false;
+  emit view_changed();
+}
+
+void Session::give_up_path() {
+  View next = view();
+  next.options.critical = false;
+  change(std::move(next));
+  emit problem(tr("No memory for the critical path; open fewer or smaller traces."));
 }
 
 void Session::change(View next, const std::string& gesture) {

@@ -11,6 +11,7 @@
 
 #include "gui/commands/commands.h"
 #include "gui/layout/layout.h"
+#include "gui/window/background.h"
 
 namespace pipesim::gui {
 
@@ -37,6 +38,10 @@ class Session : public QObject {
   const Canvas& canvas() const { return canvas_; }
   // The picture of the current view; laid out on demand.
   const Picture& picture() const;
+  // Whether the critical path, which the view asks for, is being found: of millions of spans that
+  // takes seconds, in a thread of its own. The scene gets it when it is there.
+  bool finds_path() const { return finding_->busy(); }
+  void wait_for_path() { finding_->wait(); }
   // How far the rows can be scrolled.
   int greatest_scroll() const;
 
@@ -63,9 +68,13 @@ class Session : public QObject {
   void picked_changed();  // the picked item, or options that affect its display
   void area_changed();    // the area, its document, or options that affect its display
   void theme_changed();
+  void problem(const QString& sentence);  // what was asked for failed
 
  private:
   void follow(const View& before);
+  void change_scene_to(SceneOptions options);
+  void take_paths(CriticalPaths paths);
+  void give_up_path();
 
   std::shared_ptr<const Document> document_;
   Scene scene_;
@@ -73,6 +82,7 @@ class Session : public QObject {
   Theme theme_ = Theme::light;
   Palette palette_;
   Canvas canvas_;
+  Background* finding_;
   int gestures_ = 0;
   mutable Picture picture_;
   mutable bool laid_out_ = false;

@@ -51,7 +51,7 @@ Summary::Summary(Session& session, QWidget* parent)
   verdict_->setFont(larger);
   gap_->fit_height();
   gap_->draw_bars("difference");
-  gap_->show_columns({"class", "difference"});
+  gap_->show_columns({"term", "difference"});
   causes_->wrap_texts();
   causes_->draw_bars("effect");
   causes_->show_columns({"effect", "why"});

@@ -274,20 +274,24 @@ void TablePanel::put(Table table) {
   model_->set_table(std::move(table));
   if (!same_columns) view_->horizontalHeader()->setSortIndicator(-1, Qt::DescendingOrder);
   const auto& columns = model_->unsorted().columns;
+  bool ends_in_text = false;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const int place = static_cast<int>(i);
     if (bars_ != nullptr) {
       view_->setItemDelegateForColumn(place, columns[i].name == barred_ ? bars_ : nullptr);
     }
-    view_->setColumnHidden(
-        place, !shown_.empty() && std::ranges::find(shown_, columns[i].name) == shown_.end());
+    const bool is_shown =
+        shown_.empty() || std::ranges::find(shown_, columns[i].name) != shown_.end();
+    view_->setColumnHidden(place, !is_shown);
+    if (is_shown) ends_in_text = !columns[i].number;
   }
   view_->resizeColumnsToContents();
   for (int i = 0; i + 1 < model_->columnCount(); ++i) {
     if (view_->columnWidth(i) > widest_column) view_->setColumnWidth(i, widest_column);
   }
   view_->horizontalHeader()->setStretchLastSection(false);  // or it would not be stretched again
-  view_->horizontalHeader()->setStretchLastSection(!wraps_);
+  // A number would be far from those before it.
+  view_->horizontalHeader()->setStretchLastSection(!wraps_ && ends_in_text);
   if (wraps_ && model_->columnCount() > 0) {
     view_->horizontalHeader()->setSectionResizeMode(model_->columnCount() - 1,
                                                     QHeaderView::Stretch);

@@ -97,7 +97,7 @@ void check_readable(const CostsFile& costs, const RecordedRun& run) {
 
 }  // namespace
 
-Calibration calibrate(std::span<const RecordedRun> all) {
+Calibration calibrate(std::span<const RecordedRun> all, bool launches) {
   std::vector<const RecordedRun*> runs;
   for (const RecordedRun& run : all) runs.push_back(&run);
   if (runs.empty()) throw input_error("nothing to calibrate from; give at least one trace");
@@ -117,7 +117,7 @@ Calibration calibrate(std::span<const RecordedRun> all) {
   Provenance& provenance = costs.calibration.emplace();
   for (const RecordedRun* run : runs) provenance.from.push_back(run->name);
 
-  ComputeTimes compute = compute_times(runs, by_layer);
+  ComputeTimes compute = compute_times(runs, by_layer, launches);
   provenance.entries = std::move(compute.provenance);
   costs.receive_ns = compute.receive_ns;
   provenance.variation_ppm = std::move(compute.variation_ppm);

@@ -27,7 +27,8 @@ struct Calibration {
 
 // Several runs give more samples of the same costs: throws an input error that names two of them if
 // their model, layers, ranks or device differ, or, with costs by stage, their placement. Throws a
-// work error if something needed was not measured.
-Calibration calibrate(std::span<const RecordedRun> runs);
+// work error if something needed was not measured. With `launches` an action takes as long as it
+// did with its late launch, of which predictions have none.
+Calibration calibrate(std::span<const RecordedRun> runs, bool launches = true);
 
 }  // namespace pipesim

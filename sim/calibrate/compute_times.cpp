@@ -73,10 +73,10 @@ void add_layers(const RecordedRun& run, const std::map<ActionKey, Observation*>&
   }
 }
 
-void observe(const RecordedRun& run, bool by_layer, Observations& all) {
+void observe(const RecordedRun& run, bool by_layer, bool launches, Observations& all) {
   const std::size_t first = all.actions.size();
   for (const RecordedIteration& iteration : run.iterations) {
-    const IterationWork iteration_work = work_of(run, iteration);
+    const IterationWork iteration_work = work_of(run, iteration, launches);
     std::map<std::pair<std::int32_t, Kind>, int> count;
     for (const ComputeWork& work : iteration_work.work) {
       ++count[{work.span->action.stage, work.span->action.kind}];
@@ -300,7 +300,7 @@ std::optional<Spread> spread_of(const Samples& samples, double beside = 0) {
 
 }  // namespace
 
-ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_layer) {
+ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_layer, bool launches) {
   const RunDescription& about = runs.front()->about;
   const Subject subject{*runs.front(), by_layer};
   check_measured(runs, subject);
@@ -309,7 +309,7 @@ ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_lay
   for (std::size_t i = 0; i < all.entries.size(); ++i) {
     all.entries[i].name = by_layer ? about.layers[i] : fmt::format("stage {}", i);
   }
-  for (const RecordedRun* run : runs) observe(*run, by_layer, all);
+  for (const RecordedRun* run : runs) observe(*run, by_layer, launches, all);
 
   ComputeTimes result;
   result.entries.resize(all.entries.size());

@@ -27,8 +27,10 @@ struct ComputeTimes {
   std::vector<std::int64_t> variation_ppm;  // see provenance.h
 };
 
-// For runs that record the same layers, or, unless `by_layer`, the same stages. Throws a work error
-// if a layer or stage has no sample of a time.
-ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_layer);
+// For runs that record the same layers, or, unless `by_layer`, the same stages. With `launches`,
+// late launches are part of an action's time. Throws a work error if a layer or stage has no sample
+// of a time.
+ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_layer,
+                           bool launches = true);
 
 }  // namespace pipesim

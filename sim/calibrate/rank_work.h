@@ -15,9 +15,10 @@ namespace pipesim {
 struct ComputeWork {
   const Span* span = nullptr;
   // How long it occupied its rank. From when the rank came to it, if its input was there by then,
-  // which is before its start after a late launch; to its end, or, if a measurement says when the
-  // rank came to its next compute action, to that. Excludes collectives with replicas that it may
-  // have waited for, and the time that other processes took from its processor.
+  // which is before its start after a late launch, unless launches are excluded; to its end, or, if
+  // a measurement says when the rank came to its next compute action, to that. Excludes collectives
+  // with replicas that it may have waited for, and the time that other processes took from its
+  // processor.
   std::int64_t occupied_ns = 0;
   // When it released its rank: its end, or when the rank came to its next compute action.
   std::int64_t released_ns = 0;
@@ -40,6 +41,8 @@ struct IterationWork {
   std::vector<OverlappedWork> overlapped;
 };
 
-IterationWork work_of(const RecordedRun& run, const RecordedIteration& iteration);
+// `launches`: late ones are part of what an action takes.
+IterationWork work_of(const RecordedRun& run, const RecordedIteration& iteration,
+                      bool launches = true);
 
 }  // namespace pipesim

@@ -24,6 +24,7 @@ struct CalibrateFlags {
   std::vector<std::string> traces;
   ProfileFlags profile;
   Flag output;
+  bool quiet = false;
 };
 
 void check_output(const CalibrateFlags& flags) {
@@ -183,8 +184,8 @@ std::string sentences(const char* heading, const std::vector<std::string>& list,
 
 void run(const CalibrateFlags& flags, const CommandLine& command) {
   check_output(flags);
-  if (is_one_input_run(flags.traces, command, {"traces", "--output"})) {
-    return calibrate_input_run(flags.traces.front(), *flags.output);
+  if (is_one_input_run(flags.traces, command, {"traces", "--output", "--quiet"})) {
+    return calibrate_input_run(flags.traces.front(), *flags.output, flags.quiet);
   }
   OutputFile output(*flags.output);
   std::optional<Progress> progress(std::in_place);
@@ -200,6 +201,7 @@ void run(const CalibrateFlags& flags, const CommandLine& command) {
   output.write(to_json(calibration.costs));
   output.commit();
   progress.reset();
+  if (flags.quiet) return;
 
   const int width = standard_output().width;
   std::string warnings;
@@ -218,7 +220,8 @@ void set_up_calibrate(CommandLine& command) {
   auto flags = std::make_shared<CalibrateFlags>();
   command.add_flags(
       "", {FlagHelp("traces", &flags->traces, "TRACE", "runs of one model, see below").required(),
-           FlagHelp("-o,--output", &flags->output, "FILE.json", "costs.json to write").required()});
+           FlagHelp("-o,--output", &flags->output, "FILE.json", "costs.json to write").required(),
+           FlagHelp("--quiet", &flags->quiet, "prints no report")});
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(

@@ -87,7 +87,11 @@ std::string what_of(const Limit& limit, const LimitsContext& context) {
     case LimitKind::filling: return "filling and draining the pipeline; more microbatches help";
     case LimitKind::schedule:
       return fmt::format("the schedule: {} is faster with no more memory", other());
-    case LimitKind::launch: return "launches: ranks start computing later than they could";
+    case LimitKind::launch:
+      return fmt::format(
+          "launches: ranks start actions later than they could; rank {} most, {} in all, {} by {}",
+          limit.rank, format_time(limit.rank_late_ns), to_text(limit.action),
+          format_time(limit.action_late_ns));
     default: {
       std::string what = fmt::format("memory: {} is faster with {:.{}f} times the memory", other(),
                                      limit.times_memory, limit.times_memory < 1.05 ? 3 : 1);

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "sim/cli/plan_certificate.h"
 #include "sim/cli/plan_refusal.h"
 #include "sim/cli/plan_report.h"
+#include "sim/plan/ranking.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -29,8 +31,31 @@
 namespace pipesim::cli {
 namespace {
 
+// An axis as a flag of its own, which gives it one value.
+struct AxisHelp {
+  const char* name;
+  const char* type;
+  const char* help;
+};
+
+constexpr AxisHelp axes_help[] = {
+    {"schedule", "NAME", "see `pipesim schedules`"},
+    {"stages", "P", "pipeline ranks"},
+    {"virtual-stages", "V", "chunks per rank"},
+    {"tensor-parallel", "T", "ranks that share each layer"},
+    {"data-parallel", "D", "replicas of the pipeline"},
+    {"micro-batch-size", "B", "sequences per microbatch"},
+    {"sequence-parallel", "on|off", "shards norms and dropout by tokens over T ranks"},
+    {"recompute", "none|full|LIST", "attention, norms, activation, products"},
+    {"zero", "0|1|2|3", "shards optimizer, gradients, weights"},
+    {"shard-over", "all|node", "shards over all replicas, or those of a node"},
+    {"gather", "window|pass|once", "how long gathered weights stay"},
+    {"bucket-bytes", "BYTES|off", "bucket of gradients; off: reduced at the end"},
+    {"overlap-gather", "on|off", "--zero 1, 2: gathers weights during forwards"}};
+
 struct PlanFlags {
   ModelFlags model;  // those that no axis has
+  std::array<Flag, std::size(axes_help)> axes;
   std::vector<std::string> only, fix;
   Flag objective, memory_cap, budget, threads, top, why, csv, export_format, output;
   bool json = false;
@@ -115,9 +140,24 @@ PlanQuestion question_of(const PlanFlags& flags) {
   return question;
 }
 
+// The value of a flag of pipesim as one of the axis.
+std::string axis_value(std::string_view axis, std::string value) {
+  if (axis == "recompute") {
+    std::ranges::replace(value, ',', '+');
+    return value == "attention" ? "selective" : value;
+  }
+  if (axis == "shard-over" && value != "all") return "node";
+  return value;
+}
+
 PlanSpace space_of(const PlanFlags& flags, PlanQuestion question, int devices) {
   question.devices = devices;
   PlanSpace space(std::move(question));
+  for (std::size_t i = 0; i < flags.axes.size(); ++i) {
+    if (!flags.axes[i]) continue;
+    const std::string_view axis = axes_help[i].name;
+    space.narrow(fmt::format("{}={}", axis, axis_value(axis, *flags.axes[i])), "");
+  }
   for (const std::string& only : flags.only) space.narrow(only);
   for (const std::string& fix : flags.fix) {
     if (fix.find(',') != std::string::npos) {
@@ -160,10 +200,9 @@ PlanPoint point_of(PlanSpace space, const std::string& text) {
   if (!values.contains("virtual-stages")) {
     values["virtual-stages"] = std::to_string(family(values["schedule"]).default_chunks);
   }
-  std::ranges::replace(values["recompute"], ',', '+');
-  if (values["recompute"] == "attention") values["recompute"] = "selective";
-  if (values["shard-over"] != "all") values["shard-over"] = "node";
-  for (const auto& [axis, value] : values) space.narrow(axis + "=" + value, "--why");
+  for (const auto& [axis, value] : values) {
+    space.narrow(axis + "=" + axis_value(axis, value), "--why");
+  }
   return space.axes().at(0);
 }
 
@@ -244,8 +283,15 @@ std::string certificate_text(const PlanFlags& flags, Searched& searched, const P
     const PlanResult found = searched.planner.best(faster);
     if (found.counts.not_reached == 0) faster_splits = std::ssize(found.best);
   }
-  const CertificateView view{searched.space,       point,         certificate, how.memory_cap_bytes,
-                             searched.result.best, faster_splits, given};
+  CertificateView view{searched.space,       point,         certificate, how.memory_cap_bytes,
+                       searched.result.best, faster_splits, given};
+  const std::vector<PlanOutcome>& best = searched.result.best;
+  if (certificate.outcome && !best.empty() && certificate.outcome->time_ns > best.front().time_ns) {
+    const PlanSpace& space = searched.space;
+    view.why =
+        why_not(candidate_of(space, point, *certificate.outcome, {}),
+                candidate_of(space, space.axes().at(best.front().index), best.front(), {}), {});
+  }
   return flags.json ? certificate_json(view) : certificate_report(view, standard_output().width);
 }
 
@@ -299,7 +345,15 @@ void run(const PlanFlags& flags, bool in_short) {
   Searched& best = *searched[chosen];
   const std::vector<std::string> given = given_flags(flags, devices[chosen]);
   PlanAnswer answer;
-  const PlanView view{best.space, answer, how.memory_cap_bytes, objective, by_devices, given};
+  PlanView view{best.space, answer, how.memory_cap_bytes, objective, by_devices, given};
+  // Absent where it has none of the values that are asked for.
+  const SpaceOf other_space = [&](const PlanQuestion& other) {
+    try {
+      return std::optional(space_of(flags, other, other.devices));
+    } catch (const Error&) {
+      return std::optional<PlanSpace>();
+    }
+  };
   if (flags.why) {
     const std::string text = certificate_text(flags, best, how, given);
     progress.reset();
@@ -308,13 +362,7 @@ void run(const PlanFlags& flags, bool in_short) {
   }
   if (best.result.best.empty()) {
     how.progress = nullptr;
-    refuse_plan(best.space, best.result.counts, how, threads, [&](const PlanQuestion& other) {
-      try {
-        return std::optional(space_of(flags, other, other.devices));
-      } catch (const Error&) {
-        return std::optional<PlanSpace>();  // it has none of the values that are asked for
-      }
-    });
+    refuse_plan(best.space, best.result.counts, how, threads, other_space);
   }
   if (in_short || flags.export_format) {
     answer.result = std::move(best.result);
@@ -332,6 +380,10 @@ void run(const PlanFlags& flags, bool in_short) {
   }
   answer = answer_plan(best.planner, best.space, how, threads);
   set_best(flags, best.space, answer.top.front(), by_devices[chosen]);
+  if (objective == PlanObjective::time) {
+    view.nearby =
+        nearby_batch(best.space.question(), answer.result.best.front(), how, other_space, threads);
+  }
   progress.reset();
   if (csv) {
     csv->write(plan_csv(view));
@@ -348,32 +400,26 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
         "--schedule is missing: give a name (see `pipesim schedules`) or a file; or give --devices "
         "and --global-batch, to find the best layout");
   }
-  const ReplicaFlags& replicas = model.replicas;
-  if (replicas.data_parallel) {
-    throw input_error(
-        "--data-parallel: follows from --devices when searching for a layout; omit it, or "
-        "give --schedule");
-  }
   PlanFlags flags;
   flags.model = model;
   flags.memory_cap = memory_cap;
   // What an axis has is its value, and nothing of the question.
-  const auto fix = [&](const char* axis, const Flag& value) {
-    if (value) flags.fix.push_back(fmt::format("{}={}", axis, *value));
+  const auto fix = [&](std::string_view axis, Flag value) {
+    const auto* const found = std::ranges::find(axes_help, axis, &AxisHelp::name);
+    flags.axes[static_cast<std::size_t>(found - axes_help)] = std::move(value);
   };
-  fix("tensor-parallel", std::exchange(flags.model.tensor_parallel, {}));
-  fix("micro-batch-size", std::exchange(flags.model.micro_batch_size, {}));
-  if (Flag recompute = std::exchange(flags.model.recompute, {})) {
-    std::ranges::replace(*recompute, ',', '+');
-    fix("recompute", recompute == "attention" ? "selective" : *recompute);
-  }
-  if (std::exchange(flags.model.sequence_parallel, false)) fix("sequence-parallel", "on");
-  fix("overlap-gather", std::exchange(flags.model.overlap_gather, {}));
+  ModelFlags& own = flags.model;
+  fix("tensor-parallel", std::exchange(own.tensor_parallel, {}));
+  fix("micro-batch-size", std::exchange(own.micro_batch_size, {}));
+  fix("recompute", std::exchange(own.recompute, {}));
+  if (std::exchange(own.sequence_parallel, false)) fix("sequence-parallel", "on");
+  fix("overlap-gather", std::exchange(own.overlap_gather, {}));
+  const ReplicaFlags replicas = std::exchange(own.replicas, {});
+  fix("data-parallel", replicas.data_parallel);
   fix("zero", replicas.zero);
   fix("gather", replicas.gather);
   fix("bucket-bytes", replicas.bucket_bytes);
-  if (replicas.shard_over) fix("shard-over", "node");
-  flags.model.replicas = {};
+  fix("shard-over", replicas.shard_over);
   fix("stages", schedule.stages);
   fix("virtual-stages", schedule.virtual_stages);
   run(flags, true);
@@ -382,10 +428,19 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
 void set_up_plan(CommandLine& command) {
   auto flags = std::make_shared<PlanFlags>();
   command.add_flags("Training", question_flags(*flags));
+  std::vector<FlagHelp> axes;
+  for (std::size_t i = 0; i < flags->axes.size(); ++i) {
+    const AxisHelp& axis = axes_help[i];
+    FlagHelp own(fmt::format("--{}", axis.name), &flags->axes[i], axis.type, axis.help);
+    if (axis.name == std::string_view("sequence-parallel")) own = std::move(own).or_alone("on");
+    axes.push_back(std::move(own));
+  }
+  command.add_flags("Layout; what is not given is searched", axes);
   command.add_flags(
       "Search space",
-      {{"--only", &flags->only, "AXIS=A,B", "values of an axis, see below; may be repeated"},
-       {"--fix", &flags->fix, "AXIS=A", "the one value of an axis; may be repeated"},
+      {{"--only", &flags->only, "AXIS=A,B",
+        "values of a layout's flag, as zero=1,2; may be repeated"},
+       {"--fix", &flags->fix, "AXIS=A", "the same as --AXIS A; may be repeated"},
        {"--objective", &flags->objective, "NAME",
         "what to minimize: time (default), memory, devices"},
        {"--memory-cap", &flags->memory_cap, "BYTES", "memory limit; default a device's"}});
@@ -403,10 +458,8 @@ void set_up_plan(CommandLine& command) {
        {"--output", &flags->output, "FOLDER", "writes it as files in a folder"},
        {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
-      "Axes: tensor-parallel, stages, micro-batch-size, sequence-parallel (on, off),\n"
-      "recompute (none, full, or parts joined by +), schedule, virtual-stages, zero,\n"
-      "shard-over (all, or the replicas of a node), gather, bucket-bytes,\n"
-      "overlap-gather. Data parallelism and microbatches follow.\n"
+      "Microbatches follow from the global batch. --only takes tp, pp, vpp, dp, mbs\n"
+      "and sp, too, and parts of recompute joined by +.\n"
       "\n"
       "With several numbers of devices, the shortest iteration wins, or the least\n"
       "memory per device, or the smallest number on which a layout fits. Layers of\n"
@@ -422,7 +475,7 @@ void set_up_plan(CommandLine& command) {
       "  pipesim plan --model llama-3-70b --cluster dgx-h100 --devices 64..512\n"
       "      --global-batch 1024 --objective devices\n"
       "  pipesim plan --model llama-3-70b --cluster dgx-h100 --devices 512\n"
-      "      --global-batch 1024 --only schedule=1f1b,interleaved --fix zero=1\n"
+      "      --global-batch 1024 --only schedule=1f1b,interleaved --zero 1\n"
       "  pipesim plan --model llama-3-8b --cluster dgx-h100 --devices 64\n"
       "      --global-batch 128 --why \"--schedule 1f1b --stages 4\"");
   command.set_work([flags] { run(*flags, false); });

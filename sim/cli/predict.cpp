@@ -130,6 +130,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   if (trace) {
     progress->show("writing the trace");
     RecordedRun run = record_run(choice.schedule, costs, options);
+    run.about.costs_from = source.origin();
     if (model) run.exchanges = tensor_exchanges(*model, source.shape_of(choice.schedule));
     write_chrome_trace(run, *trace);
   }

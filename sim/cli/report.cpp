@@ -90,14 +90,18 @@ std::string ranks_text(const std::vector<std::size_t>& ranks) {
   return out;
 }
 
-std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
+std::string memory_verdict(const Prediction& prediction, std::int64_t cap,
+                           const std::optional<ErrorBand>& band) {
   std::vector<std::size_t> over;
   for (std::size_t r = 0; r < prediction.memory.size(); ++r) {
     if (prediction.memory[r].total() > cap) over.push_back(r);
   }
   if (over.empty()) {
-    return fmt::format("memory  fits: the fullest rank holds {} of {}\n",
-                       format_bytes(prediction.peak_memory_bytes()), format_bytes(cap));
+    const std::int64_t peak = prediction.peak_memory_bytes();
+    const bool is_doubtful = may_not_fit(peak, cap, band);
+    return fmt::format("memory  {}: the fullest rank holds {}{} of {}{}\n",
+                       is_doubtful ? "may not fit" : "fits", format_bytes(peak), band_text(band),
+                       format_bytes(cap), is_doubtful ? "; " + memory_band_text(*band) : "");
   }
   const auto worst = std::ranges::max_element(
       over, {}, [&](std::size_t r) { return prediction.memory[r].total(); });
@@ -178,7 +182,10 @@ std::string report(const PreparedPrediction& prepared, const Prediction& predict
   // Limits are those of an iteration without a save.
   const Prediction plain = saves ? prepared.predict_plain() : prediction;
   std::string sentences = bubbles(choice, prediction, source.by_layer());
-  if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
+  if (memory_cap) {
+    const auto band = model ? memory_error_band(*model) : std::nullopt;
+    sentences += memory_verdict(prediction, *memory_cap, band);
+  }
   if (model) sentences += way_to_fit(choice, costs, prediction, source, *model, *memory_cap);
   if (saves) sentences += save_line(*saves);
   sentences += cost_of_waiting(choice, costs, plain);

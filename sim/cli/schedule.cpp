@@ -1,7 +1,11 @@
 // `pipesim schedule print|check|lower|convert|streams|receives`: schedules as files.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/cli/commands.h"
 #include "sim/cli/receives.h"
@@ -101,19 +105,40 @@ void check_schedule(const ScheduleVerbFlags& flags) {
     unit_steps = count_unit_steps(program);
 
   Json verdicts = Json::object();
-  std::string text = fmt::format(
-      "{}: {}, {}, {}{}\n", printable(schedule.name), shape_text(schedule.placement),
-      plural(schedule.microbatches, "microbatch"), plural(schedule.actions.size(), "action"),
-      schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them");
+  std::vector<std::pair<std::string, std::string>> lines;  // a verdict, and the transports it is of
+  const int width = standard_output().width;
+  std::string text = wrap(
+      fmt::format("{}: {}, {}, {}{}\n", printable(schedule.name), shape_text(schedule.placement),
+                  plural(schedule.microbatches, "microbatch"),
+                  plural(schedule.actions.size(), "action"),
+                  schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them"),
+      width);
   std::string stuck;
   for (const SendMode mode : modes) {
     const auto cycle = own ? own : find_deadlock(program, mode);
     if (cycle) stuck += fmt::format("{}{}", stuck.empty() ? "" : ", ", send_mode_name(mode));
-    text += fmt::format("{:<11} {}\n", send_mode_name(mode), cycle.value_or("runs"));
+    const auto same = std::ranges::find(lines, cycle, &std::pair<std::string, std::string>::first);
+    if (!cycle || same == lines.end()) {
+      lines.emplace_back(cycle.value_or("runs"), send_mode_name(mode));
+    } else {
+      same->second += fmt::format(", {}", send_mode_name(mode));
+    }
     verdicts[std::string(send_mode_name(mode))] = {{"runs", !cycle}, {"cycle", cycle}};
   }
+  const std::string margin(12, ' ');
+  for (const auto& [verdict, transports] : lines) {
+    std::string told = wrap(margin + verdict, width);
+    if (transports.size() < margin.size()) {
+      told.replace(0, transports.size(), transports);
+    } else {
+      told.insert(0, transports + "\n");
+    }
+    text += told + "\n";
+  }
   if (unit_steps) {
-    text += fmt::format("{} unit steps; a receive shares its send's\n", format_count(*unit_steps));
+    text +=
+        fmt::format("{} steps, if each action takes one, and a RECV none beside that of its SEND\n",
+                    format_count(*unit_steps));
   }
   if (flags.json) {
     Json json{{"format", "pipesim-check"},

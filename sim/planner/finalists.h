@@ -23,6 +23,11 @@ struct Finalist {
   Candidate candidate;
 };
 
+// A layout as a schedule to compare, with what it was evaluated to. The point need not be one of
+// the space's axes.
+Candidate candidate_of(const PlanSpace& space, const PlanPoint& point, const PlanOutcome& outcome,
+                       const LayersOfStages& layout);
+
 // Of outcomes that `how` found, in the order of their aim. Where that is time, layers are split
 // anew, within the memory; some tens of splits are tried of each.
 std::vector<Finalist> finalists(const PlanSpace& space, const std::vector<PlanOutcome>& best,

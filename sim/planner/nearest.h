@@ -32,4 +32,15 @@ struct NearestFitting {
 NearestFitting nearest_fitting(const PlanQuestion& question, std::int64_t memory_cap_bytes,
                                const SpaceOf& space_of, int threads);
 
+// A global batch next to the one asked for that more replicas can share evenly.
+struct NearbyBatch {
+  std::int64_t sequences = 0;
+  PlanOutcome best;
+  double gain = 0;  // of time per sequence, as a part of that asked for
+};
+// The one of those at most 5 % away that a power of two divides longest, if it gains 2 % on `best`.
+std::optional<NearbyBatch> nearby_batch(const PlanQuestion& question, const PlanOutcome& best,
+                                        const PlanSearch& how, const SpaceOf& space_of,
+                                        int threads);
+
 }  // namespace pipesim

@@ -126,7 +126,7 @@ std::string waterfall(const Comparison& comparison) {
     return most == least ? 0.1 : 0.1 + 0.8 * fraction_of(ns - least, most - least);
   };
   const TableUnit unit = table_unit(largest);
-  Table table(2, {"", "", fmt::format("gap, {}", unit.name), ""});
+  Table table(2, {"", "", fmt::format("difference, {}", unit.name), ""});
   const auto end_row = [&](std::string_view name, std::int64_t ns) {
     table.add({std::string(name), "makespan", format_time(ns),
                "<div class=\"bars\">" + bar("end", place(ns), place(ns)) + "</div>"},
@@ -154,19 +154,23 @@ std::string waterfall(const Comparison& comparison) {
 std::string causes(const Comparison& comparison) {
   const auto& list = comparison.root_causes;
   if (list.empty()) return fmt::format("<p>{}</p>\n", without_causes(comparison));
-  std::int64_t largest = 0;
-  for (const RootCause& cause : list) {
-    largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
+  const ShownCauses shown = shown_causes(comparison, list.size());
+  std::int64_t largest = std::abs(shown.others_ns);
+  for (const std::size_t i : shown.places) {
+    largest = std::max({largest, std::abs(list[i].effect_ns), std::abs(list[i].alone_ns)});
   }
   const TableUnit unit = table_unit(largest);
   Table table(2, {"cause", "term", fmt::format("share, {}", unit.name),
                   fmt::format("alone, {}", unit.name)});
-  for (std::size_t i = 0; i < list.size(); ++i) {
+  for (const std::size_t i : shown.places) {
     table.add({fmt::format("<button type=\"button\" aria-pressed=\"false\">{}</button>",
                            escape(list[i].why)),
                std::string(term_names[static_cast<std::size_t>(list[i].term)]),
                change(list[i].effect_ns, unit), change(list[i].alone_ns, unit)},
               fmt::format(" data-cause=\"{}\"", i));
+  }
+  if (shown.others > 0) {
+    table.add({shown.others_text(), "", change(shown.others_ns, unit), ""});
   }
   if (comparison.noise.effect_ns != 0) {
     table.add(
@@ -185,7 +189,7 @@ std::string kinds(const Comparison& comparison) {
                        rows.size(), all);
   }
   Table table(3, {"stage", "rank", "kind", std::string(side_name(comparison, predicted_side)),
-                  "p10", "median", "p90", "error", "launch", "travel", "inherited"});
+                  "p10", "median", "p90", "error", "launch", "communication", "inherited"});
   for (const StageKind& row : rows) {
     const double error = fraction_of(row.measured.p50 - row.predicted.p50, row.predicted.p50);
     const std::string_view mark = row.predicted.p50 == 0 || std::abs(error) < 0.01 ? ""

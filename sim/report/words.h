@@ -21,6 +21,20 @@ std::string_view identified_name(Identified identified);
 std::string_view meaning_of(Term term);
 // A row's kind: "F", or "OVERLAP_F_B".
 std::string_view label_of(const StageKind& row);
+// "measured minus predicted", by the sources of both sides.
+std::string minus_of(const Comparison& comparison);
+// Whether the prediction's durations are off throughout, and its costs are not calibrated.
+bool is_uncalibrated(const Comparison& comparison);
+// Causes worth a line: of 0.5 % of the measured iteration or more, or, if there are none, one that
+// is half of the difference.
+struct ShownCauses {
+  std::vector<std::size_t> places;  // among the root causes
+  std::int64_t others = 0;          // how many more there are,
+  std::int64_t others_ns = 0;       // and their total effect
+
+  std::string others_text() const;  // "3 others"
+};
+ShownCauses shown_causes(const Comparison& comparison, std::size_t most);
 // The text for when no cause is named.
 std::string_view without_causes(const Comparison& comparison);
 // The rows of stage_kinds, or, of more than `most`, those that differ most.

@@ -228,6 +228,12 @@ void CostSource::set_save(const Schedule& schedule, const std::optional<std::vec
       "with the size of weights");
 }
 
+std::string_view CostSource::origin() const {
+  if (model() != nullptr) return "model";
+  if (file() == nullptr) return "flags";
+  return file()->calibration ? "calibration" : "file";
+}
+
 Variation CostSource::measured_variation() const {
   Variation variation;
   if (file() != nullptr && file()->calibration) {

@@ -77,6 +77,8 @@ class CostSource {
   Schedule complete(Schedule schedule) const;
   // Whether costs are by layer, with layers assigned to stages.
   bool by_layer() const { return model() != nullptr || (file() && !file()->layers.empty()); }
+  // "calibration", of a file; "file", "model" or "flags" otherwise.
+  std::string_view origin() const;
   // The variation of single actions, if calibrated costs have it.
   Variation measured_variation() const;
   // The composition of the costs, if a model gives them.

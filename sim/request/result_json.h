@@ -15,6 +15,7 @@ namespace pipesim {
 
 // How far predictions have been off, or null.
 ::pipesim::Json error_band_json(const std::optional<ErrorBand>& band);
+::pipesim::Json memory_error_band_json(const std::optional<ErrorBand>& band);
 
 // The `pipesim-result` object, indented, with a line end. A cap adds `fits`; a model, if it gives
 // the costs, adds what is trained and how fast; a spread, if times vary, the variation of the

@@ -79,10 +79,10 @@ bool computes_alike(const Schedule& one, const Schedule& other) {
 
 }  // namespace
 
-RecordedBasis::RecordedBasis(const RecordedRun& run)
+RecordedBasis::RecordedBasis(const RecordedRun& run, std::optional<std::int64_t> launches_ns)
     : name_(run.name),
       schedule_name_(run.about.schedule),
-      costs_(calibrate(std::span(&run, 1)).costs) {
+      costs_(calibrate(std::span(&run, 1), !launches_ns).costs) {
   if (run.iterations.empty()) {
     throw input_error(fmt::format("{}: it has no complete iteration; record one more", run.name));
   }
@@ -97,6 +97,7 @@ RecordedBasis::RecordedBasis(const RecordedRun& run)
     saves_ = run.about.saves;
     measured_ns_ = mean_iteration_ns(run);
   }
+  measured_ns_ -= launches_ns.value_or(0);
   if (run.about.replicas > 1 && costs_.costs.replicas) replicas_ = replicas_of(run.about);
   as_it_ran_ = simulated({});
   as_it_ran_.iteration_ns = measured_ns_;

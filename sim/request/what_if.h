@@ -37,8 +37,9 @@ struct WhatIf {
 class RecordedBasis {
  public:
   // Calibrates. The run must have been read with its layers. Throws if nothing can be determined
-  // from it.
-  explicit RecordedBasis(const RecordedRun& run);
+  // from it. With `launches_ns`, the time of late launches in an iteration, all answers are for the
+  // run without these.
+  explicit RecordedBasis(const RecordedRun& run, std::optional<std::int64_t> launches_ns = {});
 
   struct Answer {
     std::int64_t predicted_ns = 0;  // from the costs

@@ -23,13 +23,15 @@ std::int64_t below(Random& random, std::int64_t most) {
   return std::uniform_int_distribution<std::int64_t>(0, most - 1)(random);
 }
 
-// Some bars of no length, some next to each other, some with room between.
-std::vector<Bar> random_bars(Random& random, int count) {
+// Some bars of no length, some next to each other, some with room between; now and then one, or
+// the room before it, that is so many times as long.
+std::vector<Bar> random_bars(Random& random, int count, std::int64_t stretched = 1) {
   std::vector<Bar> bars;
   std::int64_t now = below(random, 1'000) - 500;
   for (int i = 0; i < count; ++i) {
-    now += below(random, 3) == 0 ? below(random, 200) : 0;
-    const std::int64_t length = below(random, 5) == 0 ? 0 : below(random, 100);
+    const auto times = [&] { return stretched > 1 && below(random, 40) == 0 ? stretched : 1; };
+    now += below(random, 3) == 0 ? times() * below(random, 200) : 0;
+    const std::int64_t length = below(random, 5) == 0 ? 0 : times() * below(random, 100);
     bars.push_back(
         {now, now + length, static_cast<Ref>(i), static_cast<Shade>(below(random, shade_count))});
     now += length;
@@ -65,11 +67,13 @@ std::vector<std::int64_t> instants_of(const std::vector<Bar>& bars) {
 }
 
 constexpr std::array sizes{0, 1, 2, 15, 16, 17, 32, 33, 100, 1'000};
+// What is longer than 4 s has its own place in a row.
+constexpr std::int64_t into_seconds = 300'000'000;
 
 TEST(BarRow, FindsAndSumsWhatALoopDoes) {
   Random random(1);
   for (const int size : sizes) {
-    const std::vector<Bar> bars = random_bars(random, size);
+    const std::vector<Bar> bars = random_bars(random, size, size % 2 == 0 ? 1 : into_seconds);
     const BarRow row = bar_row(bars);
     ASSERT_EQ(row.size(), bars.size());
     for (std::size_t i = 0; i < bars.size(); ++i) ASSERT_EQ(row[i], bars[i]);
@@ -89,7 +93,7 @@ TEST(BarRow, FindsAndSumsWhatALoopDoes) {
 TEST(BarRow, SweepsToTheSameSums) {
   Random random(2);
   for (const int size : sizes) {
-    const std::vector<Bar> bars = random_bars(random, size);
+    const std::vector<Bar> bars = random_bars(random, size, size % 2 == 0 ? into_seconds : 1);
     const BarRow row = bar_row(bars);
     const std::vector<std::int64_t> instants = instants_of(bars);
     // Every instant; then ever farther ones, over many blocks at once.
@@ -101,6 +105,39 @@ TEST(BarRow, SweepsToTheSameSums) {
       }
     }
   }
+}
+
+// At least what is longest, and no more than is anywhere in the row.
+TEST(BarRow, TellsHowLongBarsAreFromAnInstantOn) {
+  Random random(11);
+  const std::vector<Bar> bars = random_bars(random, 1'000, 50);
+  const BarRow row = bar_row(bars);
+  const auto longest_between = [&](std::int64_t from_ns, std::int64_t to_ns) {
+    std::int64_t longest_ns = 0;
+    for (std::size_t i = 0; i < bars.size(); ++i) {
+      if (bars[i].end_ns > from_ns && bars[i].start_ns < to_ns) {
+        longest_ns = std::max(longest_ns, bars[i].end_ns - bars[i].start_ns);
+      }
+      if (i > 0 && bars[i].start_ns > from_ns && bars[i - 1].end_ns < to_ns) {
+        longest_ns = std::max(longest_ns, bars[i].start_ns - bars[i - 1].end_ns);
+      }
+    }
+    return longest_ns;
+  };
+  const std::int64_t whole_ns = longest_between(bars.front().start_ns, bars.back().end_ns);
+  int shorter = 0;
+  for (int round = 0; round < 300; ++round) {
+    const std::int64_t from_ns = below(random, bars.back().end_ns);
+    const std::int64_t to_ns = from_ns + 1 + below(random, 20'000);
+    BarRow::Sweep sweep(row);
+    sweep.filled_before(from_ns);
+    const std::int64_t told_ns = sweep.longest_until(to_ns);
+    ASSERT_GE(told_ns, longest_between(from_ns, to_ns));
+    if (to_ns >= bars.back().end_ns) continue;
+    ASSERT_LE(told_ns, whole_ns);
+    shorter += told_ns < whole_ns ? 1 : 0;
+  }
+  EXPECT_GT(shorter, 100);
 }
 
 TEST(BarRow, TellsWhichShadesTakeTime) {
@@ -255,11 +292,13 @@ constexpr Rgb behind = shade_count;
 TEST(Columns, AreTheSharesOfALoopInTheirCells) {
   Random random(4);
   for (int round = 0; round < 100; ++round) {
-    std::vector<Bar> bars = random_bars(random, 300);
+    // Of the more each cell is looked at in one go, except where a bar is as long as a column.
+    std::vector<Bar> bars = random_bars(random, round % 2 == 0 ? 300 : 1'000);
     std::erase_if(bars, [](const Bar& bar) { return bar.start_ns == bar.end_ns; });
     const RowPaint paint = plain_paint(random);
     const int width = 20 + static_cast<int>(below(random, 100));
-    const std::int64_t column_ns = 90 + below(random, 400);  // no bar is four columns long
+    // No bar is four columns long.
+    const std::int64_t column_ns = 90 + below(random, round % 4 == 1 ? 2'000 : 400);
     const std::int64_t first = bars.front().start_ns + below(random, 4'000) - 500;
     const auto times = column_times(
         {{first + paint.offset_ns, first + paint.offset_ns + width * column_ns}, 3, width});
@@ -470,6 +509,42 @@ TEST(Curve, HasTheExtremesOfALoop) {
       }
       from = to;
     }
+  }
+}
+
+// Stretches with many points may end a little early, but together they have all of them, and no
+// stretch has others than its own and a few before.
+TEST(Curve, SweepsOverManyPointsWithoutLosingAny) {
+  Random random(9);
+  Curve curve;
+  std::vector<CurvePoint> points;
+  for (int i = 0; i < 20'000; ++i) {
+    points.push_back({10 * i, below(random, 1'000'000)});
+    curve.add(points.back());
+  }
+  curve.finish();
+  for (const std::int64_t step : {150, 700, 1'000, 9'990}) {
+    std::int64_t from = 0;
+    Curve::Sweep sweep(curve, from);
+    std::int64_t most = 0;
+    std::int64_t least = 1'000'000;
+    while (from < 200'000) {
+      const auto swept = sweep.until(from + step);
+      ASSERT_TRUE(swept);
+      const auto wide = curve.extremes(from - 170, from + step);
+      ASSERT_GE(swept->least, wide->least);
+      ASSERT_LE(swept->most, wide->most);
+      const auto narrow = curve.extremes(from, from + step - 170);
+      if (step > 170) {
+        ASSERT_LE(swept->least, narrow->least);
+        ASSERT_GE(swept->most, narrow->most);
+      }
+      most = std::max(most, swept->most);
+      least = std::min(least, swept->least);
+      from += step;
+    }
+    EXPECT_EQ(most, curve.extremes().most);
+    EXPECT_EQ(least, curve.extremes().least);
   }
 }
 

@@ -48,6 +48,7 @@ Made made(int ranks, int microbatches, int traces, int slower = 20) {
     open->events->texts = {""};
     scene.document.traces.push_back(open);
   }
+  std::vector<Arrow> arrows;
   for (int rank = 0; rank < ranks; ++rank) {
     Group group;
     group.name = "rank " + std::to_string(rank);
@@ -83,8 +84,7 @@ Made made(int ranks, int microbatches, int traces, int slower = 20) {
         const Ref ref = work(1'000, 0, std::to_string(rank) + "F" + std::to_string(i));
         memory.curve.add({now, (i + 1) * (std::int64_t{16} << 20)});
         if (rank + 1 < ranks) {
-          scene.scene.arrows.push_back({now, now + 50, rank, rank + 1, trace, ref, ref});
-          scene.scene.longest_arrow_ns = 50;
+          arrows.push_back({now, now + 50, rank, rank + 1, trace, ref, ref});
         }
       }
       for (int i = 0; i < microbatches; ++i) {
@@ -104,7 +104,8 @@ Made made(int ranks, int microbatches, int traces, int slower = 20) {
     }
     scene.scene.groups.push_back(std::move(group));
   }
-  std::ranges::stable_sort(scene.scene.arrows, {}, &Arrow::from_ns);
+  std::ranges::stable_sort(arrows, {}, &Arrow::from_ns);
+  for (const Arrow& arrow : arrows) scene.scene.arrows.push_back(arrow);
   scene.scene.home = scene.scene.extent;
   scene.view.range = scene.scene.home;
   return scene;
@@ -615,7 +616,7 @@ TEST(Layout, ArrowsRecedeBehindThoseOfTheSelection) {
         EXPECT_LT(2 * apart(faint), apart(colours.text));
         EXPECT_GT(apart(faint), 30);
       }
-      const Arrow& first = one.scene.arrows.front();
+      const Arrow first = one.scene.arrows[0];
       one.view.picked = Pick{first.trace, first.ref, false};
       EXPECT_TRUE(std::ranges::any_of(lines(), [&](const auto& line) {
         return line.colour == colours.selection && line.width == 2;

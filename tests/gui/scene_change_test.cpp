@@ -39,7 +39,7 @@ void expect_same_scene(const Scene& one, const Scene& other) {
   EXPECT_EQ(one.extent, other.extent);
   EXPECT_EQ(one.home, other.home);
   EXPECT_EQ(one.emphasises, other.emphasises);
-  EXPECT_EQ(one.longest_arrow_ns, other.longest_arrow_ns);
+  EXPECT_EQ(one.arrows.longest_ns(), other.arrows.longest_ns());
   ASSERT_EQ(one.groups.size(), other.groups.size());
   for (std::size_t g = 0; g < one.groups.size(); ++g) {
     const Group& a = one.groups[g];

@@ -251,21 +251,22 @@ TEST(Scene, ArrowsLeadFromSendToArrival) {
         const auto peer = index.find(peer_of(span.action));
         ASSERT_TRUE(peer.has_value());
         const Span& received = run.spans_of(iteration)[*peer];
-        const auto arrow = std::ranges::find_if(scene.arrows, [&](const Arrow& one) {
+        const auto found = std::ranges::find_if(scene.arrows, [&](const Arrow& one) {
           return one.trace == trace && one.ref == static_cast<Ref>(&span - run.spans.data());
         });
-        ASSERT_NE(arrow, scene.arrows.end());
+        ASSERT_TRUE(found != scene.arrows.end());
+        const Arrow arrow = *found;
         const std::int64_t offset = lane_of(scene, span.rank, trace)->offset_ns;
-        EXPECT_EQ(arrow->from_ns, span.start_ns + offset);
-        EXPECT_EQ(arrow->to_ns, received.end_ns + offset);
-        EXPECT_EQ(arrow->from_group, span.rank);
-        EXPECT_EQ(arrow->to_group, received.rank);
-        const Span& waits = run.spans[arrow->to_ref];
+        EXPECT_EQ(arrow.from_ns, span.start_ns + offset);
+        EXPECT_EQ(arrow.to_ns, received.end_ns + offset);
+        EXPECT_EQ(arrow.from_group, span.rank);
+        EXPECT_EQ(arrow.to_group, received.rank);
+        const Span& waits = run.spans[arrow.to_ref];
         EXPECT_EQ(waits.action.stage, received.action.stage);
         EXPECT_EQ(waits.action.microbatch, span.action.microbatch);
         EXPECT_EQ(waits.iteration, span.iteration);
         EXPECT_EQ(waits.action.kind == Kind::F, span.action.kind == Kind::SEND_F);
-        EXPECT_LE(arrow->to_ns - arrow->from_ns, scene.longest_arrow_ns);
+        EXPECT_LE(arrow.length_ns(), scene.arrows.longest_ns());
       }
     }
   }

@@ -169,7 +169,12 @@ int parse_count(std::string_view text, std::string_view where) {
     throw input_error(
         fmt::format("{}: {} is too large; the limit is {}", where, quote(text), max_count));
   }
-  if (!whole) throw input_error(fmt::format("{}: {} is not a whole number", where, quote(text)));
+  if (!whole) {
+    const bool has_commas = text.find_first_not_of("0123456789,") == std::string_view::npos &&
+                            text.find(',') != std::string_view::npos;
+    throw input_error(fmt::format("{}: {} is not a whole number{}", where, quote(text),
+                                  has_commas ? "; write it without commas" : ""));
+  }
   if (value < 1) throw input_error(fmt::format("{}: {} must be 1 or more", where, value));
   return static_cast<int>(value);
 }

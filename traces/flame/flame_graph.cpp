@@ -84,4 +84,11 @@ FlameGraph flame_graph(const Stacks& stacks) {
   return {stacks.frames, adding.take()};
 }
 
+FlameGraph flame_graph(const std::function<void(StackCollector& collector)>& collect) {
+  Adding adding;
+  StackCollector collector([&](const StackLine& line) { adding.add(line); });
+  collect(collector);
+  return {collector.take().frames, adding.take()};
+}
+
 }  // namespace pipesim

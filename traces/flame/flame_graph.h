@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -33,5 +34,8 @@ struct FlameGraph {
 };
 
 FlameGraph flame_graph(const Stacks& stacks);
+// Of what `collect` adds, without keeping it: of millions of spans it would be hundreds of
+// megabytes.
+FlameGraph flame_graph(const std::function<void(StackCollector& collector)>& collect);
 
 }  // namespace pipesim

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/arrivals.h"
 #include "traces/dependency.h"
 
 namespace pipesim {
@@ -133,8 +134,17 @@ void StackCollector::put(StackLine& line, std::int64_t from_ns, std::int64_t to_
   }
 }
 
+void StackCollector::end_line(StackLine line) {
+  if (use_) {
+    use_(line);
+  } else {
+    stacks_.lines.push_back(std::move(line));
+  }
+}
+
 void StackCollector::add_step(const RecordedRun& run, const RecordedIteration& step) {
-  const std::span<const Span> spans = run.spans_of(step);
+  std::vector<Span> storage;
+  const std::span<const Span> spans = told_spans(run, step, storage);
   const std::vector<RankCells> of_rank = cells_of(spans, run.ranks);
   const std::vector<IdleSpan> idle = idle_spans(spans, run.ranks, step.start_ns, step.makespan_ns);
   auto next = idle.begin();
@@ -163,7 +173,7 @@ void StackCollector::add_step(const RecordedRun& run, const RecordedIteration& s
           idle_frames(next->kind, BubbleKind::drain, "end of the step"));
       ++next;
     }
-    if (!line.events.empty()) stacks_.lines.push_back(std::move(line));
+    if (!line.events.empty()) end_line(std::move(line));
   }
 }
 
@@ -208,7 +218,7 @@ void StackCollector::add(const EventTrace& events) {
         [&](std::uint32_t slice, std::int64_t at_ns) { put(slice, at_ns, false); });
     line.start_ns = line.events.front().at_ns;
     line.end_ns = line.events.back().at_ns;
-    stacks_.lines.push_back(std::move(line));
+    end_line(std::move(line));
   });
 }
 

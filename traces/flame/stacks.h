@@ -6,10 +6,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "traces/bubbles.h"
@@ -52,6 +54,10 @@ struct Stacks {
 // Appends lines to stacks, each frame once.
 class StackCollector {
  public:
+  // Of each line that is complete; the stacks keep none then.
+  using Use = std::function<void(const StackLine& line)>;
+  explicit StackCollector(Use use = {}) : use_(std::move(use)) {}
+
   // `around`: a frame around all lines that follow; empty for none.
   void set_around(const std::string& around);
 
@@ -74,7 +80,9 @@ class StackCollector {
   // An interval with its frames, the outermost first.
   void put(StackLine& line, std::int64_t from_ns, std::int64_t to_ns, Innermost frames);
   void add_step(const RecordedRun& run, const RecordedIteration& step);
+  void end_line(StackLine line);
 
+  Use use_;
   Stacks stacks_;
   std::map<StackFrame, std::uint32_t> places_;
   std::string around_;

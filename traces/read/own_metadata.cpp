@@ -203,6 +203,7 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   }
   about.continuous = members.flag("continuous");
   about.costs_json = members.json_or_nothing("costs");
+  about.costs_from = members.string_or_nothing("costs_from");
   about.p2p = members.string_or_nothing("p2p");
   about.eager_limit_bytes = members.integer_or("eager_limit_bytes", 0, 0, INT64_MAX);
   about.device = members.string_or_nothing("device");

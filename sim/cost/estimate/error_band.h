@@ -21,7 +21,22 @@ std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
                                     const Training& training);
 std::optional<ErrorBand> error_band(const CostModel& model);
 
-// " +-15 %" to follow a time; empty if there is none.
+// The same for the peak memory of the fullest rank: of runs of the same device and software, or of
+// the same device where none of that software are known. All kinds of layout count.
+std::optional<ErrorBand> memory_error_band(const Model& model, const Cluster& cluster);
+std::optional<ErrorBand> memory_error_band(const CostModel& model);
+
+// A predicted peak that fits under a cap with a margin fits even where the prediction is as far
+// off as the band.
+std::int64_t cap_with_margin(std::int64_t cap_bytes, const ErrorBand& band);
+// Whether a predicted peak fits under the cap, but not with that margin.
+bool may_not_fit(std::int64_t peak_bytes, std::int64_t cap_bytes,
+                 const std::optional<ErrorBand>& band);
+
+// "predicted peaks were off by up to 21 % in four of five of 206 rows (nanotron h100)"
+std::string memory_band_text(const ErrorBand& band);
+
+// " +-15 %" to follow a time or a peak; empty if there is none.
 std::string band_text(const std::optional<ErrorBand>& band);
 
 // "a100-sxm-80gb with megatron-2022, validated on 19 rows", or that it is not validated.
