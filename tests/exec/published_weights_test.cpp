@@ -301,7 +301,7 @@ TEST(PublishedWeights, WhatDoesNotFitIsNamed) {
     all["lm_head.weight"] = all["transformer.wte.weight"];
     all["lm_head.weight"].numbers[5] += 1;
   });
-  // What published files have beside.
+  // What else published files have.
   EXPECT_EQ(refusal(gpt,
                     [](TestTensors& all) {
                       all["lm_head.weight"] = all["transformer.wte.weight"];

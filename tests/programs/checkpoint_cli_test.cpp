@@ -104,7 +104,8 @@ TEST(CheckpointCommand, SavesAreInTheTrace) {
   EXPECT_EQ(saves, 8);  // four measured iterations of two ranks
 }
 
-// What is written beside belongs to no iteration's time: together they last no longer than the run.
+// Background writing is not part of any iteration's time: together they last no longer than the
+// run.
 TEST(CheckpointCommand, WritingBesideIsInNoIterationsTime) {
   const TemporaryFolder folder;
   const Json result = pipeexec_json(two_stages +

@@ -451,7 +451,7 @@ TEST(PartitionReport, SaysTheSameAsJson) {
             std::string::npos);
 }
 
-// A thousand layers on 64 stages: some stages stand for all, the slowest among them.
+// A thousand layers on 64 stages: only some stages are shown, the slowest among them.
 TEST(PartitionReport, OfManyStagesIsShort) {
   const TemporaryFolder folder;
   std::mt19937_64 random(1);

@@ -266,7 +266,7 @@ TEST(Dependencies, AreRefusedWhereTheyStand) {
             "p:5:322: 0F0 waits for more than 64 actions");
 }
 
-// Transfers that a pass places do not stand in their way.
+// Transfers placed by a pass do not conflict with them.
 TEST(Dependencies, ProgramsOfThemRunOnEveryTransport) {
   const std::string alone =
       "pipesim-program 1\nrank 0\ncompute 0F0 0F1 0B0 0B1\nrank 1\ncompute 1F0 1F1 1B0 1B1\n";
