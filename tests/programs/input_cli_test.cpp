@@ -146,7 +146,7 @@ TEST_F(InputCommand, WrongInputIsASentence) {
   expect_input_refused(
       {"--input-pipeline", "base", "--model", "gpt2-small", "--cluster", "dgx-a100"}, "gpt2-small");
   expect_input_refused({"--batches", "4"},
-                       "--batches is of an input pipeline; give --input-pipeline");
+                       "--batches is only for an input pipeline; give --input-pipeline");
   expect_input_refused(mini + Words{"--stages", "4"},
                        "--stages: it does not apply to an input pipeline");
   expect_input_refused(mini + Words{"--ranks", "0"}, "--ranks");
@@ -283,7 +283,7 @@ TEST_F(InputCommand, TracesOfOtherKindsAreToldApart) {
     expect_input_refused(Words{"whatif"} + both + Words{"--scale", "IDS=2"}, alone);
   }
   expect_input_refused({"whatif", other, "--input-pipeline", "base"},
-                       "--input-pipeline: the run is of a schedule, not of an input pipeline");
+                       "--input-pipeline: the run has a schedule, not an input pipeline");
   expect_input_refused({"whatif", own, "--schedule", "gpipe"},
                        "--schedule: it does not apply to a run of an input pipeline");
   expect_input_refused({"whatif", own, "--scale", "rank4=2"},

@@ -333,9 +333,9 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
       {two + uneven + " --optimizer-multiple 2",
        "--optimizer-multiple belongs to --graph, not to --costs; omit it"},
       {two + " --costs " + stages,
-       stages + ": has times by stage, but only layers can be dealt out; give costs by layer"},
+       stages + ": has times by stage, but only layers can be distributed; give costs by layer"},
       {" --measured " + emulated,
-       emulated + ": has times by stage, but only layers can be dealt out; give a trace that "
+       emulated + ": has times by stage, but only layers can be distributed; give a trace that "
                   "pipeexec wrote of a training"},
       {" --schedule 1f1b --stages 9 --microbatches 4" + uneven,
        "uneven_costs.json: 8 layers cannot fill 9 virtual stages; use fewer stages"},

@@ -156,8 +156,8 @@ TEST_F(SaveCommand, FollowsFromAModel) {
 TEST_F(SaveCommand, RefusesWhatMeansNothing) {
   refuse(pipeline + " --checkpoint-every 0", "--checkpoint-every");
   refuse(pipeline + " --storage 2GB/s",
-         "--storage is of checkpoints; give --checkpoint-every, too");
-  refuse(pipeline + " --async-checkpoint", "--async-checkpoint is of checkpoints");
+         "--storage is only for checkpoints; give --checkpoint-every, too");
+  refuse(pipeline + " --async-checkpoint", "--async-checkpoint is only for checkpoints");
   refuse(pipeline + " --checkpoint-every 2",
          "--checkpoint-every: the storage rate is missing; give --storage, such as 2GB/s");
   refuse(pipeline + " --checkpoint-every 2 --storage 2GB/s",

@@ -237,7 +237,7 @@ TEST(Dependencies, AreRefusedWhereTheyStand) {
   EXPECT_EQ(refused("1RECV_F0 after 0F1\n"),
             "p:10:16: 1RECV_F0 waits for nothing but its SEND; let 1F0 wait");
   EXPECT_EQ(refused("0OPTIMIZER after 0F1\n"),
-            "p:10:18: 0OPTIMIZER is of no microbatch; F, I, W, B and SEND may wait, for these or a "
+            "p:10:18: 0OPTIMIZER has no microbatch; F, I, W, B and SEND may wait, for these or a "
             "RECV");
   EXPECT_EQ(refused("(0F0;0B0)OVERLAP_F_B after 1F0\n"),
             "p:10:1: '(0F0;0B0)OVERLAP_F_B' is a cell; name one of its actions");

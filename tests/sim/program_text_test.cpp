@@ -166,7 +166,7 @@ TEST(ProgramText, PointsAtWhatIsWrong) {
   EXPECT_EQ(error("pipesim-program 1\n"), "p:1:1: holds no rank; write `rank 0` and its streams");
   EXPECT_EQ(error(two_ranks + "rank 2\n"), "p:8:6: rank 2 has no action; every rank needs one");
   EXPECT_EQ(changed("0B0 0B1\n", "0B0 0BW1\n"),
-            "p:3:23: '0BW1' is of the dialect of 2024, which only CSV has; write B");
+            "p:3:23: '0BW1' is in the dialect of 2024, which only CSV has; write B");
   EXPECT_EQ(changed("rank 0\n", "rank 1\n"), "p:2:6: ranks are in order; this is `rank 0`");
   EXPECT_EQ(changed("rank 0\n", ""), "p:2:1: comes before `rank 0`");
   EXPECT_EQ(changed("0F1 0B0", "0F1 0G0"),

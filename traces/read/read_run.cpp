@@ -122,7 +122,7 @@ RecordedRun run_of(std::vector<OwnFile> files) {
   for (const OwnFile& file : files) {
     if (file.metadata.text == files.front().metadata.text) continue;
     throw input_error(
-        fmt::format("{} and {}: their metadata differ, so they are of two runs; "
+        fmt::format("{} and {}: their metadata differ, so they are from two runs; "
                     "give files of one",
                     first, file.events.path()));
   }
