@@ -231,7 +231,7 @@ TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
   refused(R"("work":{})", {"--memory-cap", "1GiB"},
           "has no holdings, which give each rank's memory");
   refused(R"("work":{})", {"--ranks", "3"},
-          "costs are of 2 ranks, but the input pipeline has 3; give the same");
+          "costs are for 2 ranks, but the input pipeline has 3; give the same");
   refused(R"("links":[{"name":"a","bandwidth_bytes_per_s":1},)"
           R"({"name":"a","bandwidth_bytes_per_s":1}],"work":{})",
           {}, "links[1].name: there are two links 'a'; give each a name of its own");

@@ -89,7 +89,7 @@ TEST(KinetoInput, RefusesARankTwice) {
 TEST(KinetoInput, RefusesAPartOfThePipeline) {
   const std::string message = refusal_of({recorded("interleaved.rank0.json.gz")});
   EXPECT_NE(
-      message.find("nothing here is of stages 1, 3: files of some ranks are not given (1 of 2 "
+      message.find("nothing here is from stages 1, 3: files of some ranks are not given (1 of 2 "
                    "here), or their kernels were lost; give the files of all ranks of the "
                    "pipeline"),
       std::string::npos)

@@ -179,7 +179,7 @@ std::vector<int> place_stages(std::vector<ProfileProcess>& processes,
   };
   if (!missing.empty()) {
     refuse(processes.front(),
-           fmt::format("nothing here is of {} {}", missing.size() == 1 ? "stage" : "stages",
+           fmt::format("nothing here is from {} {}", missing.size() == 1 ? "stage" : "stages",
                        list_of(missing)));
   }
   for (const ProfileProcess& process : processes) {
