@@ -277,12 +277,13 @@ int main(int argc, char** argv) {
   CommandLine program("gpu_speed", "gpu_speed times a GPU's operators", PIPESIM_VERSION);
   exec::Flags flags;
   program.add_flags(
-      "What", {{"--kind", &flags.kind, "cuda|hip", "which GPU; default cuda"},
-               {"--module", &flags.folder, "FOLDER", "where its module lies; default: beside this"},
-               {"--precision", &flags.precision, "fp32|bf16", "of operands; default fp32"},
-               {"--parts", &flags.parts, "LIST", "of block,attention,products,operators"},
-               {"--small", &flags.small, "tiny sizes, to try it out"},
-               {"--no-bare", &flags.no_bare, "without cuBLAS called bare"}});
+      "What",
+      {{"--kind", &flags.kind, "cuda|hip", "which GPU; default cuda"},
+       {"--module", &flags.folder, "FOLDER", "with its module; default: that of this program"},
+       {"--precision", &flags.precision, "fp32|bf16", "of operands; default fp32"},
+       {"--parts", &flags.parts, "LIST", "of block,attention,products,operators"},
+       {"--small", &flags.small, "tiny sizes, to try it out"},
+       {"--no-bare", &flags.no_bare, "without cuBLAS called bare"}});
   program.set_work([&] { exec::measure(flags); });
   return program.run(argc, argv);
 }

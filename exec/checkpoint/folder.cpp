@@ -82,7 +82,7 @@ FoundCheckpoints find_checkpoints(const std::string& folder) {
       Manifest manifest = parse_manifest(read_file(path), path);
       if (manifest.iteration != one.iteration) {
         throw input_error(
-            fmt::format("{}: is of iteration {}", printable(path), manifest.iteration));
+            fmt::format("{}: is from iteration {}", printable(path), manifest.iteration));
       }
       found.by_age.push_back({one.path, std::move(manifest), !one.is_named});
     } catch (const Error& error) {

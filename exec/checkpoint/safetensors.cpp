@@ -46,7 +46,7 @@ TensorEntry entry_of(const std::string& name, const JsonCursor& value, std::int6
   const JsonCursor type = members.required("dtype");
   entry.type = type.string();
   const std::int64_t each = bytes_of_type(entry.type);
-  if (each == 0) type.fail("is of no known type");
+  if (each == 0) type.fail("is not a known type");
   std::int64_t bytes = each;
   const JsonCursor shape = members.required("shape");
   for (const JsonCursor& side : shape.array()) {

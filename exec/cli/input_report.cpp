@@ -57,7 +57,7 @@ std::string run_lines(const InputJob& job, const InputResult& result) {
 std::string input_run_report(const InputJob& job, const InputResult& result,
                              const Terminal& terminal) {
   if (result.run.spans.empty()) {
-    return wrap(fmt::format("{}: the checkpoint is of {} batches, as many as were asked for: "
+    return wrap(fmt::format("{}: the checkpoint has {} batches, all that were asked for: "
                             "nothing is left to do\nloss    {:.6g} at last\n",
                             job.program.name, *result.resumed_at, result.losses.back()),
                 terminal.width);

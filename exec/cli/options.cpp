@@ -527,13 +527,13 @@ Mesh mesh_of(const Flags& flags, int ranks) {
   if (ranks % each != 0) {
     if (shards == 1) {
       throw input_error(
-          fmt::format("--data-parallel {}: {} can't be dealt out to {}; start a multiple of {}",
+          fmt::format("--data-parallel {}: {} can't be divided among {}; start a multiple of {}",
                       replicas, plural(ranks, "rank"), plural(replicas, "replica"), replicas));
     }
-    throw input_error(
-        fmt::format("--tensor-parallel {}{}: {} can't be dealt out to them; start a multiple of {}",
-                    shards, replicas > 1 ? fmt::format(", --data-parallel {}", replicas) : "",
-                    plural(ranks, "rank"), each));
+    throw input_error(fmt::format(
+        "--tensor-parallel {}{}: {} can't be divided among them; start a multiple of {}", shards,
+        replicas > 1 ? fmt::format(", --data-parallel {}", replicas) : "", plural(ranks, "rank"),
+        each));
   }
   return asked.mesh(static_cast<int>(ranks / each));
 }

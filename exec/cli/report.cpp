@@ -196,7 +196,7 @@ std::string verification_lines(const TrainingJob& training, const RunResult& res
 std::string report(const Task& task, const RunResult& result, const Terminal& terminal) {
   if (!result.has_iterations()) {
     const std::string what =
-        fmt::format("{}: the checkpoint is of iteration {}, the last: nothing is left to do",
+        fmt::format("{}: the checkpoint is from iteration {}, the last: nothing is left to do",
                     task.title, *result.resumed_at);
     return bold(wrap(what, terminal.width), terminal.colour) + "\n" + loss_line(result);
   }

@@ -147,12 +147,12 @@ InputState state_of(const FoundCheckpoint& checkpoint, const InputJob& job) {
   const JsonValue document = parse_json(checkpoint.manifest.training, file);
   JsonMembers members(JsonCursor(document, file, "training"));
   if (members.required("kind").string() != saved_kind) {
-    refuse("is of a training by a schedule; omit --input-pipeline");
+    refuse("is from a training with a schedule; omit --input-pipeline");
   }
   const JsonCursor model = members.required("model");
   if (to_json(parse_recommendation_model(json_text(model.value()), file)) !=
       to_json(training.model)) {
-    refuse(fmt::format("is of another model than {}", quote(training.model.name)));
+    refuse(fmt::format("is for another model than {}", quote(training.model.name)));
   }
   same("--seed", members.required("seed").string(), std::to_string(training.seed));
   JsonMembers data(members.required("data"));

@@ -45,9 +45,9 @@ void check_model(const Check& check, const JsonCursor& cursor, const Model& own)
   likewise.name = saved.name;
   if (to_json(saved) == to_json(likewise)) return;
   if (saved.name != own.name) {
-    check.refuse(fmt::format("is of model {}, not {}", quote(saved.name), quote(own.name)));
+    check.refuse(fmt::format("is for model {}, not {}", quote(saved.name), quote(own.name)));
   }
-  check.refuse(fmt::format("is of another model {}: of {} blocks of {} numbers, not {} of {}",
+  check.refuse(fmt::format("is for another model {}, with {} blocks of {} numbers, not {} of {}",
                            quote(saved.name), saved.blocks, saved.hidden_size, own.blocks,
                            own.hidden_size));
 }
@@ -112,7 +112,7 @@ TrainingState state_of(const FoundCheckpoint& checkpoint, const TrainingJob& tra
   const JsonValue document = parse_json(checkpoint.manifest.training, file);
   JsonMembers members(JsonCursor(document, file, "training"));
   if (members.required("kind").string() != pipeline_kind) {
-    check.refuse("is of a training by an input pipeline; give --input-pipeline as it had");
+    check.refuse("is from a training with an input pipeline; give the same --input-pipeline");
   }
   check_model(check, members.required("model"), training.model);
   if (checkpoint.manifest.iteration == 0) return {};  // imported weights, without training so far

@@ -49,7 +49,7 @@ CheckpointFacts facts_of(const FoundCheckpoint& checkpoint) {
   CheckpointFacts facts;
   const JsonCursor kind = members.required("kind");
   const bool is_input = kind.string() == "input-pipeline";
-  if (!is_input && kind.string() != "pipeline") kind.fail("is of no known kind");
+  if (!is_input && kind.string() != "pipeline") kind.fail("is not a known kind");
   facts.kind = is_input ? TrainingKind::input_pipeline : TrainingKind::pipeline;
 
   const JsonCursor model = members.required("model");

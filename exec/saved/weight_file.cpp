@@ -105,7 +105,7 @@ class WeightFile {
       return numbers;
     }
     if (entry.type != "F16" && entry.type != "BF16") {
-      refuse(fmt::format("{} is of {}; give F32, F16 or BF16", quote(entry.name), entry.type));
+      refuse(fmt::format("{} has type {}; give F32, F16 or BF16", quote(entry.name), entry.type));
     }
     const bool is_short = entry.type == "F16";
     for (std::size_t i = 0; i < size; ++i) {

@@ -187,7 +187,7 @@ ExchangeTimes exchange_times(std::span<const RecordedRun* const> runs, bool by_l
   result.spread = took.spread();
   if (!fit.is_told_apart) {
     result.notes.push_back(
-        "replicas: all exchanges are of about one size, so that latency can't be told from "
+        "replicas: all exchanges have about the same size, so latency can't be told from "
         "bandwidth; all of it is attributed to bandwidth");
   }
   return result;

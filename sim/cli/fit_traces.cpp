@@ -24,10 +24,10 @@ class SameRun {
 
   void require(bool is_same, const std::string& traced, const std::string& asked) const {
     if (is_same) return;
-    throw input_error(fmt::format(
-        "trace: {} is of {}, but the row is of {}; give the trace of this run, or correct "
-        "the row",
-        path_, traced, asked));
+    throw input_error(
+        fmt::format("trace: {} has {}, but the row has {}; give the trace of this run, or correct "
+                    "the row",
+                    path_, traced, asked));
   }
   void require_count(std::int64_t traced, std::int64_t asked, std::string_view name) const {
     require(traced == asked, plural(traced, name), plural(asked, name));
@@ -74,10 +74,10 @@ void require_same(const RecordedRun& run, const std::string& path,
   const std::vector<int> rank_of_stage = schedule.placement.rank_of_stage();
   same.require(about.rank_of_stage == rank_of_stage,
                "virtual stages on ranks " + list_text(about.rank_of_stage),
-               "such on ranks " + list_text(rank_of_stage));
+               "them on ranks " + list_text(rank_of_stage));
   if (!about.layout.empty()) {
     const std::vector<int> layout = CostSource(request.costs).layout_of(schedule);
-    same.require(about.layout == layout, "layers dealt out as " + list_text(about.layout),
+    same.require(about.layout == layout, "layers split as " + list_text(about.layout),
                  list_text(layout));
   }
   const auto order = computed_by(schedule.actions);

@@ -122,7 +122,7 @@ LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {
   if (!input.file) return input;
   if (input.file->layers.empty()) {
     throw input_error(fmt::format(
-        "{}: has times by stage, but only layers can be dealt out; give {}", input.name,
+        "{}: has times by stage, but only layers can be distributed; give {}", input.name,
         source == "--measured" ? "a trace that pipeexec wrote of a training" : "costs by layer"));
   }
   if (input.names.empty() && input.file->calibration) {

@@ -57,7 +57,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
         program);
   }
   if (const std::string name = first_input_flag(flags.input); !name.empty()) {
-    throw input_error(name + " is of an input pipeline; give --input-pipeline");
+    throw input_error(name + " is only for an input pipeline; give --input-pipeline");
   }
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
     throw input_error("--export: a schedule is written as plain CSV; omit .gz");

@@ -227,7 +227,7 @@ void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
                                 {flags.scales, flags.input_pipelines, flags.json});
   }
   if (!flags.input_pipelines.empty()) {
-    throw input_error("--input-pipeline: the run is of a schedule, not of an input pipeline");
+    throw input_error("--input-pipeline: the run has a schedule, not an input pipeline");
   }
   std::vector<WhatIfRow> rows = rows_of(flags);
   if (rows.empty()) {

@@ -55,8 +55,8 @@ std::int64_t read_messages(JsonMembers& members, std::string_view key, Kind kind
   members.optional(key, [&](const JsonCursor& value) {
     messages_ns = value.integer(0, max_time_ns);
     if (messages_ns <= max_time_ns - stage.duration_ns(kind)) return;
-    value.fail(fmt::format("{} beside {} ns of {} are more than {} ns; use smaller times",
-                           messages_ns, stage.duration_ns(kind), kind_name(kind), max_time_ns));
+    value.fail(fmt::format("{} and {} ns of {} are more than {} ns; use smaller times", messages_ns,
+                           stage.duration_ns(kind), kind_name(kind), max_time_ns));
   });
   return messages_ns;
 }

@@ -196,7 +196,7 @@ class Deepspeed {
     if (all && micro && passes) {
       const std::int64_t said = quotient(*all, *micro * *passes);
       if (replicas && *replicas != said) {
-        throw input_error(fmt::format("--devices {}: its batches are of {}", *question_.devices,
+        throw input_error(fmt::format("--devices {}: its batches imply {}", *question_.devices,
                                       plural(said, "replica")));
       }
       replicas = said;

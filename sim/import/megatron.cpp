@@ -395,9 +395,9 @@ class Megatron {
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
       for (const std::int64_t blocks : of_rank) {
         if (!fits || blocks < 1 || blocks % chunks != 0) {
-          arguments_.fail(
-              name, fmt::format("{} blocks can't be dealt out so to {} of {}", blocks_or_fail(name),
-                                plural(stages_, "rank"), plural(chunks, "chunk")));
+          arguments_.fail(name, fmt::format("{} blocks can't be divided like this among {} of {}",
+                                            blocks_or_fail(name), plural(stages_, "rank"),
+                                            plural(chunks, "chunk")));
         }
         layers.push_back(blocks / chunks);
       }

@@ -301,7 +301,7 @@ std::string to_json(const InputCosts& costs, int indent) {
 
 void check_costs(const InputProgram& program, const InputCosts& costs) {
   if (costs.ranks() != program.ranks()) {
-    throw input_error(fmt::format("costs are of {}, but the input pipeline has {}; give the same",
+    throw input_error(fmt::format("costs are for {}, but the input pipeline has {}; give the same",
                                   plural(costs.ranks(), "rank"), program.ranks()));
   }
   // Nothing takes longer than all calls in sequence, and no rank holds more than all batches at

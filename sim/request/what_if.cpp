@@ -201,7 +201,7 @@ RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
   if (costs_.layers.empty() && placement.stages() != own_.stages()) {
     throw input_error(fmt::format(
         "--schedule: {} needs times of {}, and {} gives those of {}; give a run of pipeexec that "
-        "trains, whose layers can be dealt out anew",
+        "trains, whose layers can be distributed anew",
         choice.schedule.name, plural(placement.stages(), "virtual stage"), name_, own_.stages()));
   }
   std::optional<std::vector<int>> layout = question.layout;

@@ -346,7 +346,7 @@ class ProgramParser {
     const auto action = parse_action(text, &is_bw);
     if (is_bw) {
       fail(place,
-           fmt::format("{} is of the dialect of 2024, which only CSV has; write B", quote(text)));
+           fmt::format("{} is in the dialect of 2024, which only CSV has; write B", quote(text)));
     }
     if (text.starts_with('(')) {
       fail(place, fmt::format("{} is a cell; name one of its actions", quote(text)));

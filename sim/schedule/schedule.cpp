@@ -310,9 +310,8 @@ class Checker {
   // What is wrong with an end of a dependency; empty if nothing.
   std::string absence_of(const Action& action) const {
     if (!takes_microbatch(action.kind)) {
-      return fmt::format(
-          "{} is of no microbatch; F, I, W, B and SEND may wait, for these or a RECV",
-          to_text(action));
+      return fmt::format("{} has no microbatch; F, I, W, B and SEND may wait, for these or a RECV",
+                         to_text(action));
     }
     return exists(action) ? std::string()
                           : fmt::format("{} is not in the schedule", to_text(action));

@@ -292,7 +292,7 @@ TEST(PublishedWeights, WhatDoesNotFitIsNamed) {
   expect(llama, "needs [8, 16]", [](TestTensors& all) {
     all["model.layers.0.self_attn.k_proj.weight"].shape = {16, 8};
   });
-  expect(gpt, "'transformer.ln_f.bias' is of I32; give F32, F16 or BF16", [](TestTensors& all) {
+  expect(gpt, "'transformer.ln_f.bias' has type I32; give F32, F16 or BF16", [](TestTensors& all) {
     TestTensor& tensor = all["transformer.ln_f.bias"];
     tensor.bytes = tensor.raw();
     tensor.type = "I32";
@@ -301,7 +301,7 @@ TEST(PublishedWeights, WhatDoesNotFitIsNamed) {
     all["lm_head.weight"] = all["transformer.wte.weight"];
     all["lm_head.weight"].numbers[5] += 1;
   });
-  // What published files have beside.
+  // What else published files have.
   EXPECT_EQ(refusal(gpt,
                     [](TestTensors& all) {
                       all["lm_head.weight"] = all["transformer.wte.weight"];

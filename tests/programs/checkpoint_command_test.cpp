@@ -186,7 +186,7 @@ TEST_F(CheckpointTools, WhatIsExportedCanBeImportedAndTrained) {
   expect_refused(
       "--schedule gpipe --stages 1 --microbatches 2 --model llama-mini --iterations 3 "
       "--warmup 0 --resume in",
-      2, "is of model 'gpt-mini', not 'llama-mini'");
+      2, "is for model 'gpt-mini', not 'llama-mini'");
 }
 
 TEST_F(CheckpointTools, WrongInputIsNamed) {

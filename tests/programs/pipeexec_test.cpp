@@ -606,7 +606,7 @@ TEST(Pipeexec, LeavesNothingBehindWhenItFails) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-// How a device stands in the list: what is behind its name.
+// A device's entry in the list: the text after its name.
 std::string listed(const std::string& list, const std::string& name) {
   std::istringstream lines(list);
   for (std::string line; std::getline(lines, line);) {
@@ -642,7 +642,7 @@ TEST(Pipeexec, SaysWhyThereIsNoGpu) {
   }
 }
 
-// The program alone in a folder, and beside modules that are none.
+// The program alone in a folder, and next to files that are not modules.
 TEST(Pipeexec, SaysWhatIsWrongWithAModule) {
   const testing::TemporaryFolder folder;
   std::filesystem::copy_file(PIPEEXEC_COMMAND, folder / "pipeexec");

@@ -216,7 +216,7 @@ TEST(PipeviewCommand, TakesWhatIsSaidOfProfiles) {
       expect_refused(with(flags), 2, part);
     };
     refused({"--schedule", order, "--replica", "9"}, "9 is none: 1 of the ranks 0, 4");
-    refused({"--schedule", order, "--ranks", "0,9"}, "no file is of rank 9");
+    refused({"--schedule", order, "--ranks", "0,9"}, "no file is from rank 9");
     refused({"--schedule", order, "--ranks", "0,0"}, "0 is given twice");
     refused({"--schedule", order, "--ranks", "0"}, "the schedule has 2 ranks, and 1 is named");
     refused({"--schedule", order, "--ranks", "x"}, "'x' is not a rank");

@@ -109,7 +109,7 @@ class RankCheck {
       const InputCall& call = calls_[place];
       const InputAction& action = call.action;
       if (action.batch < 0 || action.batch >= program_.batches) {
-        return fault(place, fmt::format("{} is of batch {}, but batches are 0 to {}",
+        return fault(place, fmt::format("{} is for batch {}, but batches are 0 to {}",
                                         to_text(action), action.batch, program_.batches - 1));
       }
       if (is_of_host(action.kind) != (call.stream == InputStream::host)) {

@@ -71,7 +71,7 @@ class InputProgramReader {
     if (words[0] != input_program_head || words.size() != 2) {
       fail(fmt::format("it begins with {}, not with `{} 1`", quote(words[0]), input_program_head));
     }
-    if (words[1] != "1") fail("it is of version " + quote(words[1]) + "; this reads version 1");
+    if (words[1] != "1") fail("its version is " + quote(words[1]) + "; this reads version 1");
     has_head_ = true;
   }
 

@@ -356,7 +356,7 @@ class TraceReader {
     std::string text = writer.text();
     member_bytes_ += key->size() + text.size();
     if (member_bytes_ > JsonWindow::most_bytes) {
-      throw input_error(fmt::format("{}: has more than {} beside its events; remove some of it",
+      throw input_error(fmt::format("{}: has more than {} besides its events; remove some of it",
                                     path_, format_bytes(JsonWindow::most_bytes)));
     }
     trace_.members[*key] = std::move(text);

@@ -70,8 +70,8 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
       if (kind.what.find("'metadata'") != std::string::npos) why = "; " + kind.what;
     }
     throw input_error(fmt::format(
-        "{}: has actions as pipesim and pipeexec write them, but no metadata.pipesim, which says "
-        "what they are of{}; keep the members beside traceEvents when the file is written again",
+        "{}: has actions of pipesim or pipeexec, but no metadata.pipesim, which describes their "
+        "run{}; when rewriting the file, keep its members besides traceEvents",
         path, why));
   }
   if (!metadata) return std::nullopt;
@@ -122,7 +122,7 @@ RecordedRun run_of(std::vector<OwnFile> files) {
   for (const OwnFile& file : files) {
     if (file.metadata.text == files.front().metadata.text) continue;
     throw input_error(
-        fmt::format("{} and {}: their metadata differ, so they are of two runs; "
+        fmt::format("{} and {}: their metadata differ, so they are from two runs; "
                     "give files of one",
                     first, file.events.path()));
   }
