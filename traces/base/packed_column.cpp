@@ -8,13 +8,13 @@ namespace pipesim {
 void PackedColumn::close_block() {
   const auto [least, most] = std::ranges::minmax(open_);
   const std::uint64_t range = static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least);
-  const int needed = std::bit_width(range);
+  const auto needed = static_cast<std::uint64_t>(std::bit_width(range));
   constexpr std::size_t behind = sizeof(std::uint64_t);
   const std::size_t first = bytes_.empty() ? 0 : bytes_.size() - behind;
   Block made;
   made.least = least;
-  made.first = first;
-  made.bits = static_cast<std::uint64_t>(needed > 56 ? 64 : needed);
+  made.first = first & (~std::uint64_t{0} >> 8);
+  made.bits = static_cast<std::uint8_t>(needed > 56 ? 64 : needed);
   blocks_.push_back(made);
   if (made.bits == 0) return;
   bytes_.resize(first + block / 8 * made.bits + behind);
