@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cstring>
-#include <tuple>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -52,7 +53,7 @@ void MemorySamples::push_back(const MemorySample& sample) {
 }
 
 void MemorySamples::replace(std::size_t index, const MemorySample& sample) {
-  times_ns_[index] = sample.time_ns;
+  assert(sample.time_ns == times_ns_[index]);
   held_by_[index] = place_of(sample);
 }
 
@@ -68,26 +69,35 @@ MemorySample MemorySamples::operator[](std::size_t index) const {
 }
 
 void MemorySamples::sort_by_time() {
-  if (std::ranges::is_sorted(times_ns_)) return;
-  std::vector<std::pair<std::int64_t, std::uint32_t>> sorted;
-  sorted.reserve(size());
-  for (std::size_t i = 0; i < size(); ++i) sorted.emplace_back(times_ns_[i], held_by_[i]);
-  std::ranges::stable_sort(sorted, {}, &std::pair<std::int64_t, std::uint32_t>::first);
-  for (std::size_t i = 0; i < size(); ++i) std::tie(times_ns_[i], held_by_[i]) = sorted[i];
+  bool is_sorted = true;
+  std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
+  times_ns_.each(0, size(), [&](std::int64_t time_ns) {
+    is_sorted = is_sorted && time_ns >= last_ns;
+    last_ns = time_ns;
+  });
+  if (is_sorted) return;
+  std::vector<std::pair<std::int64_t, std::uint32_t>> all;
+  all.reserve(size());
+  for (std::size_t i = 0; i < size(); ++i) all.emplace_back(times_ns_[i], held_by_[i]);
+  std::ranges::stable_sort(all, {}, &std::pair<std::int64_t, std::uint32_t>::first);
+  times_ns_ = {};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    times_ns_.push_back(all[i].first);
+    held_by_[i] = all[i].second;
+  }
 }
 
 std::size_t MemorySamples::drop_other_ranks(int ranks) {
-  std::size_t kept = 0;
+  const auto is_other = [&](std::uint32_t place) {
+    return held_[place].rank < 0 || held_[place].rank >= ranks;
+  };
+  if (std::ranges::none_of(held_by_, is_other)) return 0;
+  PackedColumn times_ns;
   for (std::size_t i = 0; i < size(); ++i) {
-    const std::int64_t rank = held_[held_by_[i]].rank;
-    if (rank < 0 || rank >= ranks) continue;
-    times_ns_[kept] = times_ns_[i];
-    held_by_[kept++] = held_by_[i];
+    if (!is_other(held_by_[i])) times_ns.push_back(times_ns_[i]);
   }
-  const std::size_t dropped = size() - kept;
-  times_ns_.erase(times_ns_.begin() + static_cast<std::ptrdiff_t>(kept), times_ns_.end());
-  held_by_.erase(held_by_.begin() + static_cast<std::ptrdiff_t>(kept), held_by_.end());
-  return dropped;
+  times_ns_ = std::move(times_ns);
+  return std::erase_if(held_by_, is_other);
 }
 
 }  // namespace pipesim

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "traces/base/large_vector.h"
+#include "traces/base/packed_column.h"
 #include "traces/base/place_iterator.h"
 #include "traces/timeline.h"
 
@@ -24,17 +25,15 @@ class MemorySamples {
     for (const MemorySample& sample : samples) push_back(sample);
   }
 
-  void reserve(std::size_t samples) {
-    times_ns_.reserve(samples);
-    held_by_.reserve(samples);
-  }
+  void reserve(std::size_t samples) { held_by_.reserve(samples); }
   void push_back(const MemorySample& sample);
+  // By one of the same time.
   void replace(std::size_t index, const MemorySample& sample);
   void append(const MemorySamples& others);
   void clear() { *this = MemorySamples(); }
 
-  std::size_t size() const { return times_ns_.size(); }
-  bool empty() const { return times_ns_.empty(); }
+  std::size_t size() const { return held_by_.size(); }
+  bool empty() const { return held_by_.empty(); }
   MemorySample operator[](std::size_t index) const;
   MemorySample back() const { return (*this)[size() - 1]; }
   Iterator begin() const;
@@ -55,7 +54,7 @@ class MemorySamples {
   std::uint32_t place_of(const MemorySample& sample);
 
   // Of each sample its time, and the place of what is held, and by whom.
-  LargeVector<std::int64_t> times_ns_;
+  PackedColumn times_ns_;
   LargeVector<std::uint32_t> held_by_;
   std::vector<Held> held_;
   std::vector<std::uint32_t> places_;  // of states, by hash; open addressing

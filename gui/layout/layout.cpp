@@ -136,7 +136,10 @@ int gutter_width(const Drawing& drawing) {
     for (const CurveLane& lane : group.curves) {
       const int width = std::min(drawing.text_width(lane.label),
                                  std::max(drawing.widest_label(), drawing.canvas.width / 5));
-      axis = std::max(axis, width + drawing.scaled(8) + axis_width(drawing, group, lane));
+      // Of low rows a rank's name is beside it.
+      const int beside = group.rank >= 0 ? bold_width(drawing, group.name) : 0;
+      axis = std::max(
+          axis, width + drawing.scaled(8) + std::max(axis_width(drawing, group, lane), beside));
     }
   }
   name = std::min(name, std::max(drawing.canvas.width / 6, 8 * drawing.canvas.char_width));

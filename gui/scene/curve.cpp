@@ -53,17 +53,26 @@ void Curve::finish() {
 
 Curve::Extremes Curve::extremes_of(std::size_t first, std::size_t last) const {
   Extremes extremes{values_[first], values_[first]};
-  const auto take = [&](std::size_t level, std::size_t i) {
-    extremes =
-        united(extremes, level == 0 ? Extremes{values_[i], values_[i]} : levels_[level - 1][i]);
+  const auto take_points = [&](std::size_t from, std::size_t to) {
+    values_.each(from, to, [&](std::int64_t value) {
+      extremes = united(extremes, {value, value});
+    });
   };
   // The ends of the stretch at each level, and its middle a level above.
   for (std::size_t level = 0; first < last; ++level) {
     const bool top = level == levels_.size();
-    while (first < last && (top || first % block != 0)) take(level, first++);
-    while (first < last && last % block != 0) take(level, --last);
-    first /= block;
-    last /= block;
+    const std::size_t front = top ? last : std::min((first + block - 1) / block * block, last);
+    const std::size_t back = top ? last : std::max(last / block * block, front);
+    if (level == 0) {
+      take_points(first, front);
+      take_points(back, last);
+    } else {
+      const auto& blocks = levels_[level - 1];
+      for (std::size_t i = first; i < front; ++i) extremes = united(extremes, blocks[i]);
+      for (std::size_t i = back; i < last; ++i) extremes = united(extremes, blocks[i]);
+    }
+    first = front / block;
+    last = back / block;
   }
   return extremes;
 }

@@ -62,7 +62,7 @@ class Curve {
 
  private:
   static constexpr std::size_t block = 16;
-  static constexpr std::size_t many = 4 * block;  // points of a stretch
+  static constexpr std::size_t many = 3 * block;  // points of a stretch
 
   void keep(const CurvePoint& point);
   // Over what holds at an instant and the points [next, end), of which the first is no earlier.

@@ -1,8 +1,10 @@
 #include "gui/window/look.h"
 
 #include <QApplication>
+#include <QPainter>
 #include <QPalette>
 #include <QProxyStyle>
+#include <QStyleOption>
 
 #include "gui/window/letters.h"
 
@@ -17,10 +19,19 @@ constexpr Tones light{0xf3f4f6, 0xffffff, 0xf6f7f9, 0x1b1f24, 0x8a9099,
 constexpr Tones dark{0x23262b, 0x1b1d21, 0x212429, 0xe4e7eb, 0x7d858f,
                      0x2e3238, 0x0f1012, 0x3d7fc4, 0xffffff, 0x7db4ee};
 
-// Fusion, with margins around the texts of tables.
+// Fusion, with margins around the texts of tables, and no empty header behind the last column.
 class Style : public QProxyStyle {
  public:
   Style() : QProxyStyle("Fusion") {}
+
+  void drawControl(ControlElement element, const QStyleOption* option, QPainter* painter,
+                   const QWidget* widget) const override {
+    if (element != CE_HeaderEmptyArea) {
+      QProxyStyle::drawControl(element, option, painter, widget);
+    } else {
+      painter->fillRect(option->rect, option->palette.base());
+    }
+  }
 
   int pixelMetric(PixelMetric metric, const QStyleOption* option,
                   const QWidget* widget) const override {

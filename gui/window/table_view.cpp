@@ -274,7 +274,7 @@ void TablePanel::put(Table table) {
   model_->set_table(std::move(table));
   if (!same_columns) view_->horizontalHeader()->setSortIndicator(-1, Qt::DescendingOrder);
   const auto& columns = model_->unsorted().columns;
-  bool ends_in_text = false;
+  bool stretches = false;  // the last column
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const int place = static_cast<int>(i);
     if (bars_ != nullptr) {
@@ -283,15 +283,15 @@ void TablePanel::put(Table table) {
     const bool is_shown =
         shown_.empty() || std::ranges::find(shown_, columns[i].name) != shown_.end();
     view_->setColumnHidden(place, !is_shown);
-    if (is_shown) ends_in_text = !columns[i].number;
+    if (is_shown) stretches = !columns[i].number || columns[i].name == barred_;
   }
   view_->resizeColumnsToContents();
   for (int i = 0; i + 1 < model_->columnCount(); ++i) {
     if (view_->columnWidth(i) > widest_column) view_->setColumnWidth(i, widest_column);
   }
   view_->horizontalHeader()->setStretchLastSection(false);  // or it would not be stretched again
-  // A number would be far from those before it.
-  view_->horizontalHeader()->setStretchLastSection(!wraps_ && ends_in_text);
+  // Numbers would be far from those before them; bars are not.
+  view_->horizontalHeader()->setStretchLastSection(!wraps_ && stretches);
   if (wraps_ && model_->columnCount() > 0) {
     view_->horizontalHeader()->setSectionResizeMode(model_->columnCount() - 1,
                                                     QHeaderView::Stretch);

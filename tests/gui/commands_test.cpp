@@ -45,11 +45,12 @@ std::shared_ptr<const OpenTrace> measured_trace(const std::string& schedule) {
       span.input_arrival_ns += later_ns;
     }
   }
-  for (std::size_t i = 0; i < run.samples.size(); ++i) {
-    MemorySample sample = run.samples[i];
+  MemorySamples later;
+  for (MemorySample sample : run.samples) {
     sample.time_ns += later_ns;
-    run.samples.replace(i, sample);
+    later.push_back(sample);
   }
+  run.samples = std::move(later);
   run.iterations.front().start_ns += later_ns;
   trace->name = "measured";
   return trace;

@@ -329,10 +329,10 @@ TEST(ComparisonHtml, MemoryCurvesKeepTheirPeaksAndTheirTimes) {
   run.samples.sort_by_time();
   RecordedRun shifted = run;
   testing::shift_clock(shifted, 1, 7'000'000);
-  for (std::size_t i = 0; i < shifted.samples.size(); ++i) {
-    MemorySample sample = shifted.samples[i];
+  shifted.samples.clear();
+  for (MemorySample sample : run.samples) {
     if (sample.rank == 1) sample.time_ns += 7'000'000;
-    shifted.samples.replace(i, sample);
+    shifted.samples.push_back(sample);
   }
   shifted.samples.sort_by_time();
   const Json memory = Pair(run, shifted).data()["memory"];

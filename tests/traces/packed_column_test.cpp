@@ -56,6 +56,24 @@ TEST(PackedColumn, KeepsBlocksOfDifferentWidthsAndTheUtmostValues) {
   for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(column[i], values[i]);
 }
 
+TEST(PackedColumn, GoesOverAnyPart) {
+  Random random(4);
+  for (const std::size_t size : sizes) {
+    std::vector<std::int64_t> values(size);
+    for (std::int64_t& value : values) value = static_cast<std::int64_t>(random() % 5'000);
+    const PackedColumn column = packed(values);
+    for (int round = 0; round < 100; ++round) {
+      const std::size_t first = random() % (size + 1);
+      const std::size_t last = first + random() % (size - first + 1);
+      std::vector<std::int64_t> seen;
+      column.each(first, last, [&](std::int64_t value) { seen.push_back(value); });
+      ASSERT_TRUE(std::ranges::equal(
+          seen, std::vector<std::int64_t>(values.begin() + static_cast<std::ptrdiff_t>(first),
+                                          values.begin() + static_cast<std::ptrdiff_t>(last))));
+    }
+  }
+}
+
 TEST(PackedColumn, GrowsOnAfterItWasShrunk) {
   PackedColumn column;
   for (std::int64_t i = 0; i < 500; ++i) {

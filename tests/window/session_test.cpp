@@ -13,9 +13,8 @@ namespace {
 
 // Of so many spans that their critical path is not found at once.
 RecordedRun large_run() {
-  Costs costs;
-  costs.stages.assign(16, StageCosts{});
-  return record_run(generate(ScheduleRequest{"1f1b", 16, 2'000, {}, {}, {}}), costs);
+  return record_run(generate(ScheduleRequest{"1f1b", 16, 2'000, {}, {}, {}}),
+                    pipesim::testing::costs_of(16, 1'000'000, 2'000'000, 50'000));
 }
 
 class LargeSession : public ::testing::Test {

@@ -6,6 +6,7 @@
 // const use is thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -34,13 +35,21 @@ class PackedColumn {
   std::int64_t operator[](std::size_t index) const {
     const std::size_t number = index / block;
     if (number == blocks_.size()) return open_[index % block];
-    const Block& in = blocks_[number];
-    if (in.bits == 0) return in.least;
-    const std::size_t bit = index % block * in.bits;
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes_.data() + in.first + bit / 8, sizeof word);
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(in.least) +
-                                     (word >> bit % 8 & mask(in.bits)));
+    return value_in(blocks_[number], index % block);
+  }
+  // Calls use(value) for each of [first, last), in order, in less time.
+  template <typename Use>
+  void each(std::size_t first, std::size_t last, const Use& use) const {
+    while (first < last) {
+      const std::size_t number = first / block;
+      const std::size_t end = std::min(last, (number + 1) * block);
+      if (number == blocks_.size()) {
+        for (; first < end; ++first) use(open_[first % block]);
+        continue;
+      }
+      const Block in = blocks_[number];
+      for (; first < end; ++first) use(value_in(in, first % block));
+    }
   }
   // Of a column that never descends: the first place from `index` on of a value that is no
   // less; size() where there is none. In O(1) where it is close.
@@ -55,6 +64,14 @@ class PackedColumn {
     std::uint64_t bits : 8 = 0;
   };
 
+  std::int64_t value_in(const Block& in, std::size_t at) const {
+    if (in.bits == 0) return in.least;
+    const std::size_t bit = at * in.bits;
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes_.data() + in.first + bit / 8, sizeof word);
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(in.least) +
+                                     (word >> bit % 8 & mask(in.bits)));
+  }
   static std::uint64_t mask(std::uint64_t bits) { return ~std::uint64_t{0} >> (64 - bits); }
   void close_block();
 

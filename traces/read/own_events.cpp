@@ -289,7 +289,7 @@ void OwnEvents::add_counter(const ChromeEvent& event) {
   process.said = sample;
   process.place = said_.size();
   process.says = true;
-  said_.push_back({});
+  said_.push_back({sample.rank, sample.time_ns, {}, {}, 0});
 }
 
 void OwnEvents::finish() {
