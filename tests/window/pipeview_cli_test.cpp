@@ -112,6 +112,7 @@ TEST(PipeviewCommand, PlaysWithoutTraces) {
       {"--microbatches", "5"},
       {"--forward", "3ms"},
       {"--backward", "1.5ms"},
+      {"--p2p-latency", "300us"},
       {"--memory-cap", "1GiB"},
       {"--schedule", "interleaved", "--virtual-stages", "3"}};
   const auto picture = [&](std::vector<std::string> each) {
@@ -151,6 +152,8 @@ TEST(PipeviewCommand, WrongFlagsAreRefused) {
   expect_refused({plan, "--screenshot", png, "--playground"}, 2, "--playground");
   expect_refused({plan, "--screenshot", png, "--stages", "4"}, 2, "--stages");
   expect_refused({plan, "--report", "--forward", "1ms"}, 2, "--forward");
+  expect_refused({plan, "--screenshot", png, "--p2p-latency", "1ms"}, 2, "--p2p-latency");
+  expect_refused({"--screenshot", png, "--p2p-latency", "fast"}, 2, "--p2p-latency");
   expect_refused({"--screenshot", png, "--stages", "0"}, 2, "--stages");
   expect_refused({"--screenshot", png, "--microbatches", "100000000"}, 2, "at most 4096");
   expect_refused({"--screenshot", png, "--stages", "5000"}, 2, "at most 64");
