@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/cost/estimate/training.h"
+#include "sim/schedule/choice.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -321,7 +322,14 @@ void PlanSpace::narrow(std::string_view axis_and_values, std::string_view flag) 
   // "norms,activation" is one value, whose comma is a plus here.
   for (std::string& value : asked) {
     if (name == "recompute") std::ranges::replace(value, '+', ',');
-    if (name == "schedule") value = family(value).name;
+    if (name == "schedule") {
+      if (names_a_file(value)) {
+        throw input_error(fmt::format(
+            "{}: {} is a file, whose stages and microbatches are given; a plan needs a name", where,
+            quote(value)));
+      }
+      value = family(value).name;
+    }
     if (name == "bucket-bytes" && value != "off") {
       value = bytes_text(parse_bytes(value, where));
     }

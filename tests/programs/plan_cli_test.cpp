@@ -153,6 +153,9 @@ TEST(PlanCommand, RefusesInOneSentence) {
             "pipesim: --only zero: '7' is not in the search space; known: 0, 1, 2, 3\n");
   EXPECT_EQ(refusal(planned + " --zero 7"),
             "pipesim: --zero: '7' is not in the search space; known: 0, 1, 2, 3\n");
+  EXPECT_EQ(refusal("plan " + question + " --schedule mine.csv"),
+            "pipesim: --schedule: 'mine.csv' is a file, whose stages and microbatches are given; a "
+            "plan needs a name\n");
   EXPECT_EQ(refusal(planned + " --fix dp=2 --only data-parallel=4,8"),
             "pipesim: --fix data-parallel: 2 was not among those asked for before\n");
   EXPECT_EQ(refusal("plan --model gpt2-large --cluster dgx-a100 --devices 8 --global-batch 1,024"),
