@@ -140,14 +140,30 @@ PlanQuestion question_of(const PlanFlags& flags) {
   return question;
 }
 
-// The value of a flag of pipesim as one of the axis.
-std::string axis_value(std::string_view axis, std::string value) {
+// Keeps one value of an axis, as a flag of pipesim has it. `flag`: as narrow() takes it.
+void keep_value(PlanSpace& space, std::string_view axis, std::string value, std::string_view flag) {
   if (axis == "recompute") {
     std::ranges::replace(value, ',', '+');
-    return value == "attention" ? "selective" : value;
+    if (value == "attention") value = "selective";
+  } else if (value.find(',') != std::string::npos) {
+    throw input_error(fmt::format("{}{}--{} {}: several values; give --only for these", flag,
+                                  flag.empty() ? "" : ": ", axis, value));
   }
-  if (axis == "shard-over" && value != "all") return "node";
-  return value;
+  // As many as a node has, with so many tensor-parallel ranks.
+  const bool is_number = value.find_first_not_of("0123456789") == std::string::npos;
+  if (axis == "shard-over" && is_number && !value.empty()) {
+    const int per_node = space.question().training.cluster.devices_per_node;
+    const int replicas = parse_count(value, "--shard-over");
+    if (per_node % replicas != 0) {
+      throw input_error(fmt::format(
+          "--shard-over {}: plans shard over all replicas, or those of a node, which has {}; give "
+          "all or node",
+          value, plural(per_node, "device")));
+    }
+    space.narrow(fmt::format("tensor-parallel={}", per_node / replicas), flag);
+    value = "node";
+  }
+  space.narrow(fmt::format("{}={}", axis, value), flag);
 }
 
 PlanSpace space_of(const PlanFlags& flags, PlanQuestion question, int devices) {
@@ -155,8 +171,7 @@ PlanSpace space_of(const PlanFlags& flags, PlanQuestion question, int devices) {
   PlanSpace space(std::move(question));
   for (std::size_t i = 0; i < flags.axes.size(); ++i) {
     if (!flags.axes[i]) continue;
-    const std::string_view axis = axes_help[i].name;
-    space.narrow(fmt::format("{}={}", axis, axis_value(axis, *flags.axes[i])), "");
+    keep_value(space, axes_help[i].name, *flags.axes[i], "");
   }
   for (const std::string& only : flags.only) space.narrow(only);
   for (const std::string& fix : flags.fix) {
@@ -200,10 +215,14 @@ PlanPoint point_of(PlanSpace space, const std::string& text) {
   if (!values.contains("virtual-stages")) {
     values["virtual-stages"] = std::to_string(family(values["schedule"]).default_chunks);
   }
-  for (const auto& [axis, value] : values) {
-    space.narrow(axis + "=" + axis_value(axis, value), "--why");
+  for (const auto& [axis, value] : values) keep_value(space, axis, value, "--why");
+  const PlanPoint point = space.axes().at(0);
+  if (space.broken_rule_of_cell(point) == PlanRule::data_parallel) {
+    throw input_error(fmt::format(
+        "--why: --data-parallel {} is not what is left of {}: {}", values["data-parallel"],
+        plural(space.question().devices, "device"), plural(space.data_parallel(point), "replica")));
   }
-  return space.axes().at(0);
+  return point;
 }
 
 int threads_of(const Flag& flag) {
@@ -382,7 +401,7 @@ void run(const PlanFlags& flags, bool in_short) {
   set_best(flags, best.space, answer.top.front(), by_devices[chosen]);
   if (objective == PlanObjective::time) {
     view.nearby =
-        nearby_batch(best.space.question(), answer.result.best.front(), how, other_space, threads);
+        nearby_batch(best.space.question(), answer.top.front().outcome, how, other_space, threads);
   }
   progress.reset();
   if (csv) {

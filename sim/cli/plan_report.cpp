@@ -72,8 +72,9 @@ std::string verdict(const PlanView& view, const Terminal& terminal) {
 std::string memory_doubt(const PlanView& view, int width) {
   const PlanOutcome& best = view.answer.top.front().outcome;
   const auto band = memory_error_band(model_of(view.space, view.space.axes().at(best.index)));
-  if (!may_not_fit(best.memory_bytes, view.memory_cap_bytes, band)) return {};
-  const std::int64_t cap = cap_with_margin(view.memory_cap_bytes, *band);
+  const std::int64_t device_bytes = view.space.question().training.cluster.device.memory_bytes;
+  if (!may_not_fit(best.memory_bytes, view.memory_cap_bytes, device_bytes, band)) return {};
+  const std::int64_t cap = cap_with_margin(std::max(view.memory_cap_bytes, device_bytes), *band);
   constexpr std::int64_t mebibyte = 1 << 20;
   std::string text = fmt::format("It may not fit: {}. --memory-cap {}MiB leaves that margin",
                                  memory_band_text(*band), cap / mebibyte);
@@ -88,14 +89,18 @@ std::string memory_doubt(const PlanView& view, int width) {
 
 std::string nearby_batch_text(const PlanView& view, int width) {
   if (!view.nearby) return {};
-  const std::int64_t asked = view.space.question().global_batch;
-  return wrap(fmt::format("With --global-batch {} an iteration takes {}, {:.0f} % less per "
-                          "sequence: more replicas can share {} evenly than {}.\n",
-                          view.nearby->sequences, format_time(view.nearby->best.time_ns),
-                          view.nearby->gain * 100, format_count(view.nearby->sequences),
-                          format_count(asked)),
-              width) +
-         "\n";
+  const PlanSpace& space = view.space;
+  const PlanPoint best = space.axes().at(view.answer.top.front().outcome.index);
+  std::string text = fmt::format(
+      "With --global-batch {} an iteration takes {}, {:.0f} % less per "
+      "sequence",
+      view.nearby->sequences, format_time(view.nearby->best.time_ns), view.nearby->gain * 100);
+  if (view.nearby->data_parallel > space.data_parallel(best)) {
+    text += fmt::format(
+        ": {} share {} evenly, but not {}", plural(view.nearby->data_parallel, "replica"),
+        format_count(view.nearby->sequences), format_count(space.question().global_batch));
+  }
+  return wrap(text + ".\n", width) + "\n";
 }
 
 // One row a layout: `marks` stand before each.

@@ -91,14 +91,16 @@ std::string ranks_text(const std::vector<std::size_t>& ranks) {
 }
 
 std::string memory_verdict(const Prediction& prediction, std::int64_t cap,
-                           const std::optional<ErrorBand>& band) {
+                           const std::optional<CostModel>& model) {
   std::vector<std::size_t> over;
   for (std::size_t r = 0; r < prediction.memory.size(); ++r) {
     if (prediction.memory[r].total() > cap) over.push_back(r);
   }
   if (over.empty()) {
     const std::int64_t peak = prediction.peak_memory_bytes();
-    const bool is_doubtful = may_not_fit(peak, cap, band);
+    const auto band = model ? memory_error_band(*model) : std::nullopt;
+    const bool is_doubtful =
+        model && may_not_fit(peak, cap, model->cluster().device.memory_bytes, band);
     return fmt::format("memory  {}: the fullest rank holds {}{} of {}{}\n",
                        is_doubtful ? "may not fit" : "fits", format_bytes(peak), band_text(band),
                        format_bytes(cap), is_doubtful ? "; " + memory_band_text(*band) : "");
@@ -182,10 +184,7 @@ std::string report(const PreparedPrediction& prepared, const Prediction& predict
   // Limits are those of an iteration without a save.
   const Prediction plain = saves ? prepared.predict_plain() : prediction;
   std::string sentences = bubbles(choice, prediction, source.by_layer());
-  if (memory_cap) {
-    const auto band = model ? memory_error_band(*model) : std::nullopt;
-    sentences += memory_verdict(prediction, *memory_cap, band);
-  }
+  if (memory_cap) sentences += memory_verdict(prediction, *memory_cap, model);
   if (model) sentences += way_to_fit(choice, costs, prediction, source, *model, *memory_cap);
   if (saves) sentences += save_line(*saves);
   sentences += cost_of_waiting(choice, costs, plain);

@@ -1,7 +1,7 @@
 // The best layouts of a plan, each with its best split of layers, as schedules to
 // compare.
 //
-// Plain values; each call is for one thread, and starts others.
+// Plain values; any thread may call, and finalists() starts others.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "sim/planner/finalists.h"
+
 namespace pipesim {
 namespace {
 
@@ -101,11 +103,13 @@ std::optional<NearbyBatch> nearby_batch(const PlanQuestion& question, const Plan
   const std::optional<PlanSpace> space = space_of(other);
   if (!space) return std::nullopt;
   PlanSearch search = how;
-  search.top = 1;
   search.aim = PlanAim::time;
   const PlanResult result = LayoutPlanner(*space, threads).best(search);
   if (result.best.empty() || result.counts.not_reached > 0) return std::nullopt;
-  NearbyBatch nearby{other.global_batch, result.best.front(), 0};
+  NearbyBatch nearby;
+  nearby.sequences = other.global_batch;
+  nearby.best = finalists(*space, result.best, search, threads).front().outcome;
+  nearby.data_parallel = space->data_parallel(space->axes().at(nearby.best.index));
   const auto per_sequence = [](const PlanOutcome& one, std::int64_t sequences) {
     return static_cast<double>(one.time_ns) / static_cast<double>(sequences);
   };

@@ -1,6 +1,7 @@
-// What to change if no layout is possible, or none fits.
+// Questions next to the one asked: if no layout is possible, none fits, or a slightly different
+// batch would do better.
 //
-// Pure functions, of one thread, which start others where they say how many.
+// Pure functions, for one thread, which start others where they say how many.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +36,12 @@ NearestFitting nearest_fitting(const PlanQuestion& question, std::int64_t memory
 // A global batch next to the one asked for that more replicas can share evenly.
 struct NearbyBatch {
   std::int64_t sequences = 0;
-  PlanOutcome best;
-  double gain = 0;  // of time per sequence, as a part of that asked for
+  PlanOutcome best;  // with its layers split anew, as in a finalist
+  int data_parallel = 1;
+  double gain = 0;  // of time per sequence, as a fraction of that asked for
 };
-// The one of those at most 5 % away that a power of two divides longest, if it gains 2 % on `best`.
+// Of those at most 5 % away, the multiple of the largest power of two, if it gains 2 % on `best`, a
+// finalist's outcome.
 std::optional<NearbyBatch> nearby_batch(const PlanQuestion& question, const PlanOutcome& best,
                                         const PlanSearch& how, const SpaceOf& space_of,
                                         int threads);

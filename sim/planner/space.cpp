@@ -304,7 +304,7 @@ void PlanSpace::narrow(std::string_view axis_and_values, std::string_view flag) 
     data_parallel_ = std::move(degrees);
     return;
   }
-  if (name == "virtual-stages") {
+  if (name == "virtual-stages" && !std::exchange(has_narrowed_chunks_, true)) {
     for (const std::string& value : asked) add_chunks(parse_count(value, where));
   }
   std::vector<NamedAxis> axes = named_axes(axes_);

@@ -90,10 +90,10 @@ class PlanSpace {
   explicit PlanSpace(PlanQuestion question);
 
   // Keeps those values of an axis that a text names, such as "tensor-parallel=4,8". Takes "tp",
-  // "pp", "vpp", "dp", "mbs" and "sp" for axes, too, and any number of virtual stages.
-  // "data-parallel" is no axis of its own, but a rule that points with other numbers of replicas
-  // break. Throws for an unknown axis, and for a value that it does not have, in the words of the
-  // flag; of an empty one, the axis is itself the flag.
+  // "pp", "vpp", "dp", "mbs" and "sp" for axes, too, and, the first time, any number of virtual
+  // stages. "data-parallel" is no axis of its own, but a rule that points with other numbers of
+  // replicas break. Throws for an unknown axis, and for a value that it does not have, in the words
+  // of the flag; of an empty one, the axis is itself the flag.
   void narrow(std::string_view axis_and_values, std::string_view flag = "--only");
 
   const PlanQuestion& question() const { return question_; }
@@ -121,7 +121,8 @@ class PlanSpace {
 
   PlanQuestion question_;
   PlanAxes axes_;
-  std::vector<int> data_parallel_;                  // empty: any
+  std::vector<int> data_parallel_;  // empty: any
+  bool has_narrowed_chunks_ = false;
   std::vector<int> whole_tensors_, token_tensors_;  // degrees that can be, without and with
                                                     // sequence parallelism
   std::vector<Recompute> recomputes_;               // that the model has

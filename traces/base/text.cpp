@@ -160,6 +160,22 @@ std::int64_t parse_flops_per_second(std::string_view text, std::string_view wher
   return rate;
 }
 
+namespace {
+
+// "1,024".
+bool has_thousands(std::string_view text) {
+  const std::vector<std::string_view> groups = split(text, ',');
+  const auto is_number = [](std::string_view group) {
+    return !group.empty() && group.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return groups.size() > 1 && groups.front().size() <= 3 && is_number(groups.front()) &&
+         std::ranges::all_of(groups.begin() + 1, groups.end(), [&](std::string_view group) {
+           return group.size() == 3 && is_number(group);
+         });
+}
+
+}  // namespace
+
 int parse_count(std::string_view text, std::string_view where) {
   text = strip(text);
   std::int64_t value = 0;
@@ -170,10 +186,8 @@ int parse_count(std::string_view text, std::string_view where) {
         fmt::format("{}: {} is too large; the limit is {}", where, quote(text), max_count));
   }
   if (!whole) {
-    const bool has_commas = text.find_first_not_of("0123456789,") == std::string_view::npos &&
-                            text.find(',') != std::string_view::npos;
     throw input_error(fmt::format("{}: {} is not a whole number{}", where, quote(text),
-                                  has_commas ? "; write it without commas" : ""));
+                                  has_thousands(text) ? "; write it without commas" : ""));
   }
   if (value < 1) throw input_error(fmt::format("{}: {} must be 1 or more", where, value));
   return static_cast<int>(value);

@@ -13,6 +13,8 @@
 namespace pipesim {
 namespace {
 
+constexpr std::int64_t few_rows = 5;  // fewer say little on their own
+
 struct LayoutKind {
   bool spans_nodes = false;
   bool has_pipeline = false;
@@ -72,8 +74,7 @@ std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
         widen(any, row);
         if (kind == asked) widen(alike, row);
       });
-  constexpr std::int64_t few = 5;  // rows, too few on their own
-  if (alike && alike->rows >= few) return alike;
+  if (alike && alike->rows >= few_rows) return alike;
   if (any) any->is_of_other_layouts = !alike;
   return any;
 }
@@ -92,20 +93,23 @@ std::optional<ErrorBand> memory_error_band(const Model& model, const Cluster& cl
                        widen(any, row);
                        if (software == cluster.device.software.name) widen(alike, row);
                      });
-  return alike ? alike : any;
+  return alike && alike->rows >= few_rows ? alike : any;
 }
 
 std::optional<ErrorBand> memory_error_band(const CostModel& model) {
   return memory_error_band(model.model(), model.cluster());
 }
 
-bool may_not_fit(std::int64_t peak_bytes, std::int64_t cap_bytes,
-                 const std::optional<ErrorBand>& band) {
-  return band && peak_bytes <= cap_bytes && peak_bytes > cap_with_margin(cap_bytes, *band);
+std::int64_t cap_with_margin(std::int64_t memory_bytes, const ErrorBand& band) {
+  // An error is a part of the real peak.
+  return static_cast<std::int64_t>(static_cast<double>(memory_bytes) *
+                                   std::max(0.0, 1 - band.fraction));
 }
 
-std::int64_t cap_with_margin(std::int64_t cap_bytes, const ErrorBand& band) {
-  return static_cast<std::int64_t>(static_cast<double>(cap_bytes) / (1 + band.fraction));
+bool may_not_fit(std::int64_t peak_bytes, std::int64_t cap_bytes, std::int64_t device_bytes,
+                 const std::optional<ErrorBand>& band) {
+  return band && peak_bytes <= cap_bytes &&
+         peak_bytes > cap_with_margin(std::max(cap_bytes, device_bytes), *band);
 }
 
 std::string memory_band_text(const ErrorBand& band) {

@@ -22,15 +22,16 @@ std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
 std::optional<ErrorBand> error_band(const CostModel& model);
 
 // The same for the peak memory of the fullest rank: of runs of the same device and software, or of
-// the same device where none of that software are known. All kinds of layout count.
+// the same device if few of that software are known. All kinds of layout count.
 std::optional<ErrorBand> memory_error_band(const Model& model, const Cluster& cluster);
 std::optional<ErrorBand> memory_error_band(const CostModel& model);
 
-// A predicted peak that fits under a cap with a margin fits even where the prediction is as far
-// off as the band.
-std::int64_t cap_with_margin(std::int64_t cap_bytes, const ErrorBand& band);
-// Whether a predicted peak fits under the cap, but not with that margin.
-bool may_not_fit(std::int64_t peak_bytes, std::int64_t cap_bytes,
+// A predicted peak under this fits into the memory even if the prediction is too low by the whole
+// band.
+std::int64_t cap_with_margin(std::int64_t memory_bytes, const ErrorBand& band);
+// Whether a predicted peak fits under the cap, but may exceed the device's memory. A cap below that
+// memory is a margin of its own.
+bool may_not_fit(std::int64_t peak_bytes, std::int64_t cap_bytes, std::int64_t device_bytes,
                  const std::optional<ErrorBand>& band);
 
 // "predicted peaks were off by up to 21 % in four of five of 206 rows (nanotron h100)"
