@@ -210,7 +210,14 @@ PlanPoint point_of(PlanSpace space, const std::string& text) {
   }
   for (const char* needed : {"schedule", "stages"}) {
     if (values.contains(needed)) continue;
-    throw input_error(fmt::format("--why: --{} is missing in {}; add it", needed, quote(text)));
+    throw input_error(
+        fmt::format("--why: --{} is missing in {}; add it, or omit --why and give the flags to "
+                    "plan itself, which finds the best with them",
+                    needed, quote(text)));
+  }
+  // As pipesim --zero 3 without --gather.
+  if (values["zero"] == "3" && values["gather"] == "off") {
+    values["gather"] = gather_name(values["stages"] == "1" ? Gather::pass : Gather::window);
   }
   if (!values.contains("virtual-stages")) {
     values["virtual-stages"] = std::to_string(family(values["schedule"]).default_chunks);
@@ -327,7 +334,10 @@ void run(const PlanFlags& flags, bool in_short) {
   PlanSearch how;
   how.memory_cap_bytes = flags.memory_cap ? parse_bytes(*flags.memory_cap, "--memory-cap")
                                           : question.training.cluster.device.memory_bytes;
-  if (flags.top) how.top = static_cast<std::size_t>(parse_count(*flags.top, "--top"));
+  // Those that are not printed are rebalanced, too: the best is the same for any --top up to it.
+  const std::size_t printed =
+      flags.top ? static_cast<std::size_t>(parse_count(*flags.top, "--top")) : how.top;
+  how.top = std::max(how.top, printed);
   if (objective == PlanObjective::memory && !flags.why) how.aim = PlanAim::memory;
   std::optional<std::int64_t> budget_ns;
   if (flags.budget) budget_ns = parse_time_ns(*flags.budget, "--budget");
@@ -398,6 +408,9 @@ void run(const PlanFlags& flags, bool in_short) {
     return;
   }
   answer = answer_plan(best.planner, best.space, how, threads);
+  if (answer.top.size() > printed) {
+    answer.top.erase(answer.top.begin() + static_cast<std::ptrdiff_t>(printed), answer.top.end());
+  }
   set_best(flags, best.space, answer.top.front(), by_devices[chosen]);
   if (objective == PlanObjective::time) {
     view.nearby =
@@ -465,7 +478,7 @@ void set_up_plan(CommandLine& command) {
        {"--memory-cap", &flags->memory_cap, "BYTES", "memory limit; default a device's"}});
   command.add_flags(
       "Search",
-      {{"--top", &flags->top, "N", "number of best layouts to print; default 10"},
+      {{"--top", &flags->top, "N", "layouts to print; default 10, which are rebalanced at least"},
        {"--budget", &flags->budget, "T", "stops after this time with the best found so far"},
        {"--threads", &flags->threads, "N", "default all cores; the result is the same"}});
   command.add_flags(

@@ -104,13 +104,17 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   if (!own && schedule.dependencies.empty() && !find_deadlock(program, SendMode::buffered))
     unit_steps = count_unit_steps(program);
 
+  std::int64_t actions = 0;  // but for empty cells
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    actions += std::ranges::count_if(schedule.actions[rank],
+                                     [](const Action& one) { return one.kind != Kind::IDLE; });
+  }
   Json verdicts = Json::object();
   std::vector<std::pair<std::string, std::string>> lines;  // a verdict, and the transports it is of
   const int width = standard_output().width;
   std::string text = wrap(
       fmt::format("{}: {}, {}, {}{}\n", printable(schedule.name), shape_text(schedule.placement),
-                  plural(schedule.microbatches, "microbatch"),
-                  plural(schedule.actions.size(), "action"),
+                  plural(schedule.microbatches, "microbatch"), plural(actions, "action"),
                   schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them"),
       width);
   std::string stuck;
@@ -147,7 +151,7 @@ void check_schedule(const ScheduleVerbFlags& flags) {
               {"stages", schedule.ranks()},
               {"virtual_stages", schedule.placement.virtual_stages()},
               {"microbatches", schedule.microbatches},
-              {"actions", schedule.actions.size()},
+              {"actions", actions},
               {"has_transfers", schedule.has_transfers()},
               {"unit_steps", unit_steps},
               {"transports", verdicts}};

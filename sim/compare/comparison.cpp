@@ -71,8 +71,10 @@ ChainTimes chain_times(const Operations& operations, const Played& played, const
       times.p2p_ns += values.gap[id] + values.duration[id];
     } else {
       times.p2p_ns += values.exchange[id];
-      times.compute_ns += values.duration[id];
-      times.other_ns += values.gap[id];
+      // What started before it could takes from when it could.
+      const std::int64_t gap_ns = values.gap[id];
+      times.compute_ns += values.duration[id] + std::min<std::int64_t>(gap_ns, 0);
+      times.other_ns += std::max<std::int64_t>(gap_ns, 0);
     }
   }
   return times;

@@ -242,7 +242,7 @@ std::string critical_paths(const Comparison& comparison) {
     const auto steps = std::ssize(comparison.sides[side].played.critical_path);
     out += joined ? fmt::format("; {}\n", plural(steps, "step")) : "\n";
   }
-  return joined ? out + "  " + parting_of(comparison) + "\n" : out;
+  return joined ? out + parting_of(comparison) + "\n" : out;
 }
 
 std::string sentences(const RecordedRun& predicted, const RecordedRun& measured,

@@ -194,6 +194,17 @@ TEST(PlanCommand, TakesTheFlagsOfALayout) {
   }
 }
 
+// --top chooses how many are printed, not which is the best.
+TEST(PlanCommand, HasTheSameBestForAnyTop) {
+  const std::string line = planned + " --stages 4";
+  const Json all = json_of(line)["top"];
+  for (const int top : {1, 3, 5}) {
+    const Json some = json_of(fmt::format("{} --top {}", line, top))["top"];
+    ASSERT_EQ(some.size(), top);
+    for (int i = 0; i < top; ++i) EXPECT_EQ(some[i], all[i]);
+  }
+}
+
 // 36 blocks divide by 9 evenly; 7 chunks are tried if asked for.
 TEST(PlanCommand, TriesChunksThatDivideTheBlocks) {
   const std::string two = question + " --schedule interleaved --stages 2 --tensor-parallel 1";

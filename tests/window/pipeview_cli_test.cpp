@@ -107,14 +107,10 @@ TEST(PipeviewCommand, PlaysWithoutTraces) {
   const TraceFiles files;
   std::set<std::string> pictures;
   const std::vector<std::vector<std::string>> flags{
-      {"--schedule", "interleaved"},
-      {"--stages", "6"},
-      {"--microbatches", "5"},
-      {"--forward", "3ms"},
-      {"--backward", "1.5ms"},
-      {"--p2p-latency", "300us"},
-      {"--memory-cap", "1GiB"},
-      {"--schedule", "interleaved", "--virtual-stages", "3"}};
+      {"--schedule", "interleaved"}, {"--stages", "6"},
+      {"--microbatches", "5"},       {"--forward", "3ms"},
+      {"--backward", "1.5ms"},       {"--p2p-latency", "300us"},
+      {"--memory-cap", "1GiB"},      {"--schedule", "interleaved", "--virtual-stages", "3"}};
   const auto picture = [&](std::vector<std::string> each) {
     each.insert(each.begin(), {"--screenshot", files / "a.png", "--size", "1024x700"});
     const auto outcome = pipeview(each);

@@ -59,10 +59,10 @@ Error no_trace(const std::string& path, std::string_view head) {
     }
   }
   if (is_schedule(head)) {
-    return refuse(
-        path,
-        "not a trace but a schedule, in CSV; give it as --schedule, and --trace writes the "
-        "comes of it");
+    return refuse(path,
+                  "not a trace but a schedule, in CSV; `pipesim --schedule FILE.csv --trace "
+                  "trace.json` makes "
+                  "a trace of it");
   }
   return refuse(path,
                 fmt::format("not a Chrome trace: it starts with {}, and JSON with '{{' or '['",
