@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "sim/calibrate/rank_work.h"
@@ -24,6 +25,7 @@ struct Observation {
   std::int64_t in_layers_ns = 0;
   std::int64_t received = 0;
   std::int64_t layers = 0;  // of the action
+  int run = 0;
 
   std::int64_t beyond_layers_ns() const { return occupied_ns - in_layers_ns; }
 };
@@ -40,10 +42,13 @@ struct Entry {
   Samples forward, backward_input, backward_weight, backward;
 };
 
+using StageOfRun = std::pair<int, std::int32_t>;  // a run's number, and the stage
+
 struct Observations {
   std::vector<Observation> actions;
   std::vector<OverlapObservation> overlaps;
   std::vector<Entry> entries;
+  std::vector<std::set<StageOfRun>> stages_of_layer;
 };
 
 // The first action of a stage and kind in an iteration finds cold caches. It is dropped if the
@@ -52,8 +57,8 @@ constexpr int enough_others = 2;
 
 // Adds the layers' times by kind; an action may have several pieces of each. Those of a recomputed
 // F belong to the I that needs it.
-void add_layers(const RecordedRun& run, const std::map<ActionKey, Observation*>& actions,
-                std::vector<Entry>& entries) {
+void add_layers(const RecordedRun& run, int number,
+                const std::map<ActionKey, Observation*>& actions, Observations& all) {
   std::map<std::tuple<ActionKey, std::int32_t, Kind>, std::int64_t> times;
   for (const LayerSpan& layer : run.layers) {
     times[{ActionKey(layer.action, layer.iteration), layer.layer,
@@ -65,7 +70,9 @@ void add_layers(const RecordedRun& run, const std::map<ActionKey, Observation*>&
     if (found == actions.end()) continue;
     found->second->in_layers_ns += duration;
     if (kind != Kind::W || found->second->span->action.kind == Kind::W) ++found->second->layers;
-    Entry& entry = entries[static_cast<std::size_t>(layer)];
+    all.stages_of_layer[static_cast<std::size_t>(layer)].insert(
+        {number, found->second->span->action.stage});
+    Entry& entry = all.entries[static_cast<std::size_t>(layer)];
     (kind == Kind::F   ? entry.forward
      : kind == Kind::I ? entry.backward_input
                        : entry.backward_weight)
@@ -73,7 +80,7 @@ void add_layers(const RecordedRun& run, const std::map<ActionKey, Observation*>&
   }
 }
 
-void observe(const RecordedRun& run, bool by_layer, bool launches, Observations& all) {
+void observe(const RecordedRun& run, int number, bool by_layer, bool launches, Observations& all) {
   const std::size_t first = all.actions.size();
   for (const RecordedIteration& iteration : run.iterations) {
     const IterationWork iteration_work = work_of(run, iteration, launches);
@@ -84,7 +91,7 @@ void observe(const RecordedRun& run, bool by_layer, bool launches, Observations&
     for (const ComputeWork& work : iteration_work.work) {
       const Action& action = work.span->action;
       if (work.is_first && count[{action.stage, action.kind}] > enough_others) continue;
-      all.actions.push_back({work.span, work.occupied_ns, 0, work.received, 0});
+      all.actions.push_back({work.span, work.occupied_ns, 0, work.received, 0, number});
     }
     for (const OverlappedWork& cell : iteration_work.overlapped) {
       all.overlaps.push_back(
@@ -97,7 +104,7 @@ void observe(const RecordedRun& run, bool by_layer, bool launches, Observations&
     Observation& action = all.actions[i];
     actions.emplace(ActionKey(action.span->action, action.span->iteration), &action);
   }
-  add_layers(run, actions, all.entries);
+  add_layers(run, number, actions, all);
   std::erase_if(all.actions, [](const Observation& action) { return action.layers == 0; });
 }
 
@@ -206,17 +213,37 @@ struct BesideLayers {
   double backward_weight = 0;
 };
 
-// For the typical action of each kind; a B's is split equally between I and W.
-BesideLayers beside_layers(const std::vector<Observation>& actions, std::int64_t receive_ns) {
-  Entry shares;
-  for (const Observation& action : actions) {
+// For each layer, that of the typical action of each kind on its stage; a B's is split equally
+// between I and W. A layer of several runs has the mean of theirs.
+std::vector<BesideLayers> beside_layers(const Observations& all, std::int64_t receive_ns) {
+  std::map<StageOfRun, Entry> shares;
+  for (const Observation& action : all.actions) {
     const std::int64_t beside = action.beyond_layers_ns() - action.received * receive_ns;
-    samples_of(shares, action.span->action.kind).add(beside / action.layers);
+    const Action& own = action.span->action;
+    samples_of(shares[{action.run, own.stage}], own.kind).add(beside / action.layers);
   }
-  BesideLayers result{shares.forward.typical(), shares.backward_input.typical(),
-                      shares.backward_weight.typical()};
-  if (shares.backward_input.empty() || shares.backward_weight.empty()) {
-    result.backward_input = result.backward_weight = shares.backward.typical() / 2;
+  const auto mean = [&](const std::set<StageOfRun>& stages, auto typical) {
+    double sum = 0;
+    double count = 0;
+    for (const StageOfRun& stage : stages) {
+      const auto [value, samples] = typical(shares[stage]);
+      sum += value * static_cast<double>(samples);
+      count += static_cast<double>(samples);
+    }
+    return count == 0 ? 0 : sum / count;
+  };
+  const auto backward = [](const Entry& of, const Samples& own) {
+    const bool apart = !of.backward_input.empty() && !of.backward_weight.empty();
+    return apart ? std::pair(own.typical(), own.count())
+                 : std::pair(of.backward.typical() / 2, of.backward.count());
+  };
+  std::vector<BesideLayers> result;
+  for (const std::set<StageOfRun>& stages : all.stages_of_layer) {
+    result.push_back(
+        {mean(stages,
+              [](const Entry& of) { return std::pair(of.forward.typical(), of.forward.count()); }),
+         mean(stages, [&](const Entry& of) { return backward(of, of.backward_input); }),
+         mean(stages, [&](const Entry& of) { return backward(of, of.backward_weight); })});
   }
   return result;
 }
@@ -309,17 +336,20 @@ ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_lay
   for (std::size_t i = 0; i < all.entries.size(); ++i) {
     all.entries[i].name = by_layer ? about.layers[i] : fmt::format("stage {}", i);
   }
-  for (const RecordedRun* run : runs) observe(*run, by_layer, launches, all);
+  all.stages_of_layer.resize(by_layer ? all.entries.size() : 0);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    observe(*runs[i], static_cast<int>(i), by_layer, launches, all);
+  }
 
   ComputeTimes result;
   result.entries.resize(all.entries.size());
   result.receive_ns = receive_time(all.actions);
   result.variation_ppm = variation_of(all.actions, result.receive_ns);
-  BesideLayers beside;
+  std::vector<BesideLayers> beside(all.entries.size());
   if (by_layer) {
-    beside = beside_layers(all.actions, result.receive_ns);
+    beside = beside_layers(all, result.receive_ns);
     for (std::size_t i = 0; i < all.entries.size(); ++i) {
-      set_layer(subject, i, all.entries[i], beside, result.entries[i]);
+      set_layer(subject, i, all.entries[i], beside[i], result.entries[i]);
     }
   } else {
     for (const Observation& action : all.actions) {
@@ -333,10 +363,11 @@ ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_lay
     }
     set_overlaps(all.overlaps, result.entries);
   }
-  for (const Entry& entry : all.entries) {
-    result.provenance.push_back({entry.name, spread_of(entry.forward, beside.forward),
-                                 spread_of(entry.backward_input, beside.backward_input),
-                                 spread_of(entry.backward_weight, beside.backward_weight),
+  for (std::size_t i = 0; i < all.entries.size(); ++i) {
+    const Entry& entry = all.entries[i];
+    result.provenance.push_back({entry.name, spread_of(entry.forward, beside[i].forward),
+                                 spread_of(entry.backward_input, beside[i].backward_input),
+                                 spread_of(entry.backward_weight, beside[i].backward_weight),
                                  spread_of(entry.backward)});
   }
   return result;

@@ -340,7 +340,8 @@ TEST(Calibration, ClosingWork) {
 
 // A run of two stages of two layers each, by hand: what layers take, what their
 // actions take beside, what a message costs, forwards that are computed again.
-RecordedRun layered_run(bool recomputes) {
+// `slow_ns`: what each F on rank 1 takes beside that, and a B twice.
+RecordedRun layered_run(bool recomputes, std::int64_t slow_ns = 0) {
   RecordedRun run;
   run.name = "layers.json";
   run.ranks = 2;
@@ -377,6 +378,7 @@ RecordedRun layered_run(bool recomputes) {
       add_layer(rank, action, layer, Kind::W, false);
     }
     now[rank] += kind == Kind::F ? 20 : 40;  // besides its layers
+    if (rank == 1) now[rank] += kind == Kind::F ? slow_ns : 2 * slow_ns;
     if (receives) {
       now[rank] += 70;
       Span receive;
@@ -433,6 +435,23 @@ TEST(Calibration, ByLayer) {
     EXPECT_EQ(costs.stages[2].duration_ns(Kind::I), (recomputes ? 3 : 2) * 300 + 10 + 70);
     const Costs one = file.resolve(Placement::loop(1, 4), std::nullopt);
     EXPECT_EQ(one.stages[1].duration_ns(Kind::F), 210) << "nothing is sent";
+  }
+}
+
+// Time outside layers is that of the stage that takes it; of two runs a layer has the mean.
+TEST(Calibration, LayersOfASlowStageAreSlow) {
+  for (const bool twice : {false, true}) {
+    const RecordedRun slow = layered_run(false, 1000);
+    std::vector<RecordedRun> runs{slow};
+    if (twice) runs.push_back(layered_run(false));
+    const CostsFile file = calibrate(runs).costs;
+    for (std::size_t l = 0; l < 4; ++l) {
+      const std::int64_t unit = 100 * (static_cast<std::int64_t>(l) + 1);
+      const std::int64_t more = l < 2 ? 0 : (twice ? 250 : 500);
+      EXPECT_EQ(file.layers[l].forward_ns, unit + 10 + more);
+      EXPECT_EQ(file.layers[l].backward_input_ns, 2 * unit + 10 + more);
+      EXPECT_EQ(file.layers[l].backward_weight_ns, 3 * unit + 10 + more);
+    }
   }
 }
 
