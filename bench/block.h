@@ -1,6 +1,7 @@
 // A decoder block on a device, for benchmarks: F, I and W of a microbatch.
 //
-// It owns its weights. The device outlives it, and it what take() gives. One thread.
+// It owns its weights. The device must outlive it, and it must outlive what take() returns. One
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
-// A decoder block on the CPU: how long F, I and W take, what of that is matrix
-// products and at what rate beside bare calls of the library, and how near each
-// other operator comes to the memory's bandwidth.
+// A decoder block on the CPU: how long F, I and W take, the share of matrix products in that and
+// their rate compared with bare calls of the library, and how close every other operator comes to
+// the memory's bandwidth.
 //
-// All times are the thread's processor time, so that other work on the machine
-// weighs less. ARCHITECTURE is gpt or llama. For bench/peers/block.sh
+// All times are the thread's processor time, so that other work on the machine matters less.
+// ARCHITECTURE is gpt or llama. For bench/peers/block.sh
 //   block_bench --times ARCHITECTURE HIDDEN BATCH SEQUENCE RUNS
 // prints a line: "F I+W total", medians in ms, and the least total;
 //   block_bench --parts ARCHITECTURE HIDDEN BATCH SEQUENCE RUNS
-// prints what a block's time goes into.
+// prints where a block's time goes.
 #include <time.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ double flops(const Product& product) {
   return 2.0 * static_cast<double>(m * n) * static_cast<double>(k);
 }
 
-// Another device, and how long each operator that a block is made of took.
+// Wraps another device, and records how long each operator of a block took.
 class Stopwatch final : public Device {
  public:
   explicit Stopwatch(Device& device) : device_(device) {}
@@ -181,7 +181,7 @@ class Stopwatch final : public Device {
     time("attention_backward", [&] { device_.attention_backward(shape, qkv, state, y, dy, dqkv); });
   }
 
-  // No parts of a block.
+  // Not parts of a block.
   void embed(std::int64_t, std::int64_t, std::int64_t, const std::int32_t*, ConstArray, ConstArray,
              Array) override {}
   void embed_backward(std::int64_t, std::int64_t, std::int64_t, const std::int32_t*, ConstArray,
@@ -211,13 +211,13 @@ BlockShape shape_of(Architecture architecture, std::int64_t hidden, std::int64_t
   return shape;
 }
 
-// A block with the gradient that comes back; one call runs F, I and W.
+// A block with its output's gradient; one call runs F, I and W.
 class TimedBlock {
  public:
   TimedBlock(Device& device, const BlockShape& shape)
       : device_(device), block_(device, shape), x_(numbers(shape.rows() * shape.hidden)) {}
 
-  // Those before the last call do not count.
+  // Forgets all calls before the last one.
   void forget() {
     for (auto* times : {&f, &i, &w, &total}) times->clear();
   }
@@ -250,7 +250,7 @@ class TimedBlock {
   std::vector<float> x_;
 };
 
-// Seconds of one call, the median of several, each of enough calls to be told.
+// Seconds of one call: the median of several measurements, each of enough calls to be measurable.
 double time_of(const std::function<void()>& run) {
   run();
   int calls = 1;
@@ -333,7 +333,7 @@ void print_parts(Device& device, const BlockShape& shape, int runs) {
     in_products.push_back(sum);
     for (const auto& [name, time] : watch.operators) operators[name].push_back(time);
     for (const auto& [product, bare_product] : bare_products) {
-      bare_product.run();  // what it reads is in the caches, as a block's activations are
+      bare_product.run();  // its inputs are in the caches, as a block's activations are
       bare[product].push_back(bare_product.run());
     }
   }
@@ -454,7 +454,7 @@ const std::vector<Operator> operators{
      }},
 };
 
-// The bound is the faster of copy (y = x) and add (y = a + b) over as many bytes.
+// The bound is the faster of copy (y = x) and add (y = a + b) over the same number of bytes.
 void measure_bandwidth(Device& device) {
   const std::vector<std::pair<const char*, std::int64_t>> sets{
       {"512 KiB", 1 << 19}, {"8 MiB", 1 << 23}, {"256 MiB", 1 << 28}};

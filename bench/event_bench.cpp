@@ -16,8 +16,8 @@
 namespace pipesim {
 namespace {
 
-// The hold model: every event that is taken puts a new one into the queue, an
-// exponentially distributed time later.
+// The hold model: for every event taken, a new one is pushed an exponentially distributed time
+// later.
 void hold(benchmark::State& state) {
   std::mt19937_64 random(1);
   std::exponential_distribution<double> exponential(1e-6);  // a millisecond on average
@@ -39,8 +39,8 @@ void hold(benchmark::State& state) {
   state.SetItemsProcessed(taken);
 }
 
-// `range(0)` links with `range(1)` flows each; on one of them flows end and
-// start again. What happens on the others must cost nothing.
+// `range(0)` links with `range(1)` flows each; on one of them flows end and start again. The other
+// links must cost nothing.
 void change_one_link(benchmark::State& state) {
   FlowNetwork network;
   std::vector<RouteId> routes;

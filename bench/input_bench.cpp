@@ -1,5 +1,5 @@
-// The parts of a prediction of an input pipeline, and all of it: MLPerf's DLRM-DCNv2, 26 tables, by
-// sparse-dist on a cluster of A100s. Arguments are ranks and batches of each.
+// The parts of a prediction of an input pipeline, and the whole: MLPerf's DLRM-DCNv2, 26 tables, by
+// sparse-dist on a cluster of A100s. Arguments are ranks and batches per rank.
 #include <benchmark/benchmark.h>
 
 #include "sim/cost/hardware/cluster.h"

@@ -1,4 +1,4 @@
-// The CPU's operators: rates of memory and of arithmetic, beside a plain copy.
+// The CPU's operators: rates of memory and of arithmetic, compared with a plain copy.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -26,7 +26,7 @@ std::vector<float> numbers(std::int64_t count, unsigned seed) {
   return x;
 }
 
-// What operators work on: four activations, rows of parameters, a number for each row.
+// The operators' operands: four activations, rows of parameters, one number for each row.
 struct Arrays {
   explicit Arrays(std::int64_t hidden)
       : columns(hidden),
@@ -129,7 +129,7 @@ const std::vector<Operator> operators{
        device.rms_norm_backward(rows, x.columns, x.a.data(), x.b.data(), x.row1.data(),
                                 x.per_row1.data(), x.c.data(), x.d.data(), x.row3.data());
      }},
-    // Half as many rows of gates and what they gate.
+    // Half as many rows, each of gates and of gated values.
     {"gated_silu", 1.5,
      [](Device& device, Arrays& x) {
        device.gated_silu(rows / 2, x.columns, x.a.data(), x.b.data());
@@ -142,7 +142,7 @@ const std::vector<Operator> operators{
      [](Device& device, Arrays& x) {
        device.bias_dropout_add(rows, x.columns, {}, x.a.data(), x.b.data(), {}, x.c.data());
      }},
-    // Of heads of 64 that share keys by twos, three quarters are turned.
+    // With heads of 64, two sharing each key, three quarters are rotated.
     {"rotate", 1.5,
      [](Device& device, Arrays& x) {
        device.rotate({1, rows, x.columns / 128, 64, 2}, 10'000, false, x.a.data());
@@ -185,7 +185,7 @@ void matrix_product(benchmark::State& state, const std::string& instructions, bo
   const auto b = numbers(size * size, 2);
   auto c = numbers(rows * size, 3);
   for (auto _ : state) {
-    if (transpose == Transpose::a) {  // as the gradient of a weight is: size x size over all rows
+    if (transpose == Transpose::a) {  // as for the gradient of a weight: size x size over all rows
       device->matrix_product(transpose, size, rows, rows, a.data(), b.data(), c.data(), false);
     } else {
       device->matrix_product(transpose, rows, size, size, a.data(), b.data(), c.data(), false);
@@ -195,8 +195,8 @@ void matrix_product(benchmark::State& state, const std::string& instructions, bo
   count_flops(state, 2.0 * static_cast<double>(rows * size) * k);
 }
 
-// Heads of 64. Counted as if the half above the diagonal were free, and so were scores that a
-// linear backward computes again.
+// Heads of 64. The half above the diagonal, and the scores that a linear backward recomputes, are
+// not counted.
 void run_attention(benchmark::State& state, const AttentionShape& shape, bool own, bool backward) {
   const auto device = make_cpu_device({"", own});
   const auto qkv = numbers(shape.rows() * shape.qkv_size(), 1);
@@ -206,7 +206,7 @@ void run_attention(benchmark::State& state, const AttentionShape& shape, bool ow
   std::vector<float> dqkv(qkv.size());
   device->attention(shape, qkv.data(), kept.data(), y.data());
   for (auto _ : state) {
-    if (backward) {  // `kept` may become something else; the speed stays
+    if (backward) {  // `kept` may be overwritten; the speed is the same
       device->attention_backward(shape, qkv.data(), kept.data(), y.data(), dy.data(), dqkv.data());
     } else {
       device->attention(shape, qkv.data(), kept.data(), y.data());

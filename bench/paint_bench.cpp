@@ -1,5 +1,5 @@
-// The viewer's window as a user waits for it: a walk of pans and zooms laid out and
-// painted at 1920 x 1080, and the time from a file to the first picture.
+// The viewer's window, with the waits of a user: a walk of pans and zooms laid out and painted at
+// 1920 x 1080, and the time from a file to the first picture.
 #include <benchmark/benchmark.h>
 
 #include <QApplication>
@@ -54,7 +54,7 @@ void lay_out_and_paint(benchmark::State& state) {
   state.counters["paint_mean_ms"] = painting / static_cast<double>(milliseconds.size());
 }
 
-// As full as a picture gets: 64 strips, 700 labels, 250 arrows.
+// The fullest possible picture: 64 strips, 700 labels, 250 arrows.
 void paint_full_picture(benchmark::State& state) {
   DrawList list;
   list.width = width;
@@ -86,7 +86,7 @@ void paint_full_picture(benchmark::State& state) {
   for (auto _ : state) painter.paint(list, image);
 }
 
-// A trace of about so many events, in a file of its own.
+// The file of a trace with this many microbatches.
 std::string written_trace(int microbatches) {
   const std::string path =
       (std::filesystem::temp_directory_path() / "pipesim_paint_bench.json").string();

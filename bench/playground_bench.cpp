@@ -1,5 +1,5 @@
-// What a change in the playground takes until its run is there, and until it is laid
-// out at 1600x900: 16 stages x 256 microbatches, and the most that is played.
+// The time from a change in the playground until its run is computed, and until it is laid out at
+// 1600x900: for 16 stages x 256 microbatches, and for the largest run allowed.
 #include <benchmark/benchmark.h>
 
 #include "gui/layout/layout.h"

@@ -40,8 +40,8 @@ void evaluate(benchmark::State& state) {
   per_action(state, schedule.actions.size());
 }
 
-// The same with weights in so many parts gathered for every pass, and gradients
-// reduced, beside the compute.
+// The same with sharded weights gathered for every pass, and gradients reduced, concurrently with
+// compute.
 void evaluate_replicas(benchmark::State& state) {
   const int p = static_cast<int>(state.range(0));
   const Schedule schedule =
@@ -74,7 +74,7 @@ void check_deadlock(benchmark::State& state) {
   state.SetLabel(std::string(send_mode_name(mode)));
 }
 
-// Every family on the same model, without what is said of them.
+// Every family on the same model, without the report.
 void compare_schedules(benchmark::State& state) {
   Sweep sweep;
   sweep.request.ranks = static_cast<int>(state.range(0));

@@ -1,4 +1,4 @@
-// The problem that the benchmarks share: 1F1B, F = 1 ms, B = 2 ms, 45 us a hop.
+// The problem that the benchmarks share: 1F1B, F = 1 ms, B = 2 ms, 45 us per hop.
 #pragma once
 
 #include "sim/cost/costs.h"

@@ -1,7 +1,6 @@
-// Runs a command again and again and reports what the whole process costs: wall time
-// (least and median), least time of processors, and peak memory, as the kernel accounts
-// them. Several commands take turns, and each has its line, so that what else a machine
-// does meanwhile falls on all alike.
+// Runs a command repeatedly and reports the cost of the whole process: wall time (least and
+// median), least processor time, and peak memory, as accounted by the kernel. Several commands
+// alternate, with one line each, so that other load on the machine affects all of them equally.
 //
 //   process_cost [-n RUNS] COMMAND [ARGUMENT...] [, COMMAND [ARGUMENT...]]...
 #include <fcntl.h>
@@ -29,7 +28,7 @@ double in_ms(const timeval& time) {
   return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
 }
 
-// Exits where the command fails: its cost would mean nothing.
+// Exits if the command fails: its cost would be meaningless.
 Cost measure(char** command) {
   const auto start = std::chrono::steady_clock::now();
   const pid_t child = ::fork();
@@ -52,7 +51,7 @@ Cost measure(char** command) {
           static_cast<double>(usage.ru_maxrss) / 1024};
 }
 
-// What stands between commas. A command is ended by a null, where its comma stood.
+// The commands between commas. Each is terminated by a null in place of its comma.
 std::vector<char**> commands_of(char** arguments) {
   std::vector<char**> commands;
   for (bool begins = true; *arguments != nullptr; ++arguments) {
@@ -99,7 +98,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::vector<std::vector<Cost>> costs(commands.size());
-  for (char** command : commands) measure(command);  // the first run pays for reading the program
+  for (char** command : commands) measure(command);  // the first run loads the program from disk
   for (int i = 0; i < runs; ++i) {
     for (std::size_t which = 0; which < commands.size(); ++which) {
       costs[which].push_back(measure(commands[which]));

@@ -1,5 +1,5 @@
-// What running a program costs beside the work: the worker, its mailbox and
-// the recorder, on one rank, with a workload that does nothing.
+// The overhead of running a program: the worker, its mailbox and the recorder, on one rank, with a
+// workload that does nothing.
 #include <benchmark/benchmark.h>
 
 #include "exec/device/devices.h"
@@ -24,8 +24,7 @@ class Idle final : public Workload {
   void step(int /*stage*/, double /*gradient_norm*/) override {}
 };
 
-// Arguments: chunks on the rank, whether layers and memory are recorded. The
-// time is that of an action.
+// Arguments: chunks on the rank, whether layers and memory are recorded. The time is per action.
 void run_program(benchmark::State& state) {
   const int chunks = static_cast<int>(state.range(0));
   TrainingJob training;

@@ -1,11 +1,11 @@
-// The viewer with traces from files, as a user waits for it:
+// The viewer with traces from files, with the waits of a user:
 //
 //   view_bench TRACE...
 //
-// How long opening takes until the first picture of them, with rows and
-// comparison, and what is resident then; of processor time of the window's thread a walk of pans
-// and zooms at 1920 x 1080, laid out and painted, and what is under the pointer with what the card
-// beside it says. Peak memory: process_cost.
+// Times from opening until the first picture, with rows and comparison, and what is resident then;
+// processor time of the window's thread for a walk of pans and zooms at 1920 x 1080, laid out and
+// painted, and for finding what is under the pointer, with the text of its card. Peak memory:
+// process_cost.
 #include <QApplication>
 #include <QImage>
 #include <algorithm>

@@ -68,12 +68,12 @@ int main(int argc, char** argv) {
       "  pipeexec --input-pipeline sparse-dist --ranks 4 --batches 32 --verify\n"
       "  mpirun -n 2 pipeexec --schedule my_order.csv --data my_text.txt --seed 7");
 #ifdef M_ARENA_MAX
-  // glibc gives threads arenas of their own, which hand large blocks back to the
-  // system whenever they are freed: then a matrix product of a rank that is a
-  // thread spends a fifth of its time on page faults.
+  // glibc gives threads separate arenas, which return large blocks to the system whenever they are
+  // freed: then a GEMM of a rank in a thread spends a fifth of its time on page faults.
   ::mallopt(M_ARENA_MAX, 1);
-  // Nor does that one hand any back: an input pipeline, whose batches come and go, would spend half
-  // of its time on page faults. Blocks above 32 MiB, the most that can be said here, still are.
+  // Nor does the main arena return any: an input pipeline, which allocates and frees batches, would
+  // spend half of its time on page faults. Blocks above 32 MiB, the largest possible threshold, are
+  // still returned.
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 #endif
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
   std::optional<Error> wrong;
   try {
     launch = exec::find_launch(std::getenv);
-  } catch (const Error& error) {  // told where the command line is
+  } catch (const Error& error) {  // reported where the command line is
     wrong = error;
   }
   exec::SuperviseFlags supervise_flags;

@@ -29,7 +29,7 @@ struct Flags {
   std::vector<std::string> traces;
   ProfileFlags profile;
   Flag screenshot, size, theme, align, show, colour, select, range, scale, memory_cap;
-  Flag stages, microbatches, virtual_stages, forward, backward;  // of the playground
+  Flag stages, microbatches, virtual_stages, forward, backward, p2p_latency;  // of the playground
   bool report = false, transfers = false, critical = false, playground = false;
 };
 
@@ -47,7 +47,7 @@ Value named(const Flag& flag, const char* where, const std::vector<std::string>&
 TimeRange parse_range(const std::string& text) {
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) {
-    throw input_error("--range: " + quote(text) + " is no range; give one such as 1ms..5ms");
+    throw input_error("--range: " + quote(text) + " is not a range; give one such as 1ms..5ms");
   }
   const TimeRange range{parse_time_ns(text.substr(0, dots), "--range"),
                         parse_time_ns(text.substr(dots + 2), "--range")};
@@ -58,7 +58,7 @@ TimeRange parse_range(const std::string& text) {
   return range;
 }
 
-// What the playground plays at first; a schedule is one of its names then.
+// The initial settings of the playground; a schedule must be one of its names then.
 Settings settings_of(const Flags& flags) {
   Settings settings;
   if (flags.profile.schedule) settings.schedule = *flags.profile.schedule;
@@ -91,6 +91,9 @@ Settings settings_of(const Flags& flags) {
     const std::int64_t whole = parse_time_ns(*flags.backward, "--backward");
     settings.input_ns = whole - whole / 2;
     settings.weight_ns = whole / 2;
+  }
+  if (flags.p2p_latency) {
+    settings.latency_ns = parse_time_ns(*flags.p2p_latency, "--p2p-latency");
   }
   if (flags.memory_cap) settings.memory_cap_bytes = parse_bytes(*flags.memory_cap, "--memory-cap");
   if (const Outcome outcome = play(settings); !outcome.objection.empty()) {
@@ -125,8 +128,7 @@ WindowOptions options_of(const Flags& flags) {
   return options;
 }
 
-// Qt ends the program where it can't reach a screen; what else it says is for who
-// works on it.
+// Qt ends the program if it can't reach a screen; its other messages are for developers.
 void say_why_it_ends(QtMsgType type, const QMessageLogContext& /*where*/, const QString& /*text*/) {
   if (type != QtFatalMsg) return;
   std::fputs(
@@ -136,7 +138,7 @@ void say_why_it_ends(QtMsgType type, const QMessageLogContext& /*where*/, const 
   std::_Exit(2);
 }
 
-// Qt reads these when the application is made.
+// Qt reads these when the application is constructed.
 void prepare_screen(const Flags& flags, QSize size) {
   const auto unset = [](const char* name) {
     const char* value = std::getenv(name);
@@ -154,19 +156,19 @@ void prepare_screen(const Flags& flags, QSize size) {
   }
   if (flags.scale) {
     const int scale = parse_count(*flags.scale, "--scale");
-    if (scale > 4) throw input_error("--scale: 1 to 4 pixels for one are possible");
+    if (scale > 4) throw input_error("--scale: use 1 to 4 device pixels per pixel");
     check_pixels(size, scale);
     qputenv("QT_SCALE_FACTOR", QByteArray::number(scale));
     qputenv("QT_FONT_DPI", "96");
   }
 }
 
-// What would be ignored is refused.
+// Refuses flags that would be ignored.
 void check_together(const CommandLine& program, const Flags& flags) {
   const std::string other =
       program.first_given({"--report", "traces", "--schedule", "--ranks", "--replica"});
   if (flags.report && !other.empty()) {
-    throw input_error(other + " means nothing beside --report, which prints; omit it");
+    throw input_error(other + " has no effect with --report, which prints; omit it");
   }
   if (flags.playground && !flags.traces.empty()) {
     throw input_error("--playground makes its own timeline; omit the traces");
@@ -175,10 +177,11 @@ void check_together(const CommandLine& program, const Flags& flags) {
                                    {&flags.microbatches, "--microbatches"},
                                    {&flags.virtual_stages, "--virtual-stages"},
                                    {&flags.forward, "--forward"},
-                                   {&flags.backward, "--backward"}}) {
+                                   {&flags.backward, "--backward"},
+                                   {&flags.p2p_latency, "--p2p-latency"}}) {
     if (*flag && (flags.report || !flags.traces.empty())) {
       throw input_error(std::string(name) +
-                        " is of the playground, which is shown without traces; omit it");
+                        " is for the playground, which is shown without traces; omit it");
     }
   }
   for (const auto& [flag, name] : {std::pair(&flags.select, "--select"),
@@ -186,7 +189,7 @@ void check_together(const CommandLine& program, const Flags& flags) {
                                    {&flags.profile.ranks, "--ranks"},
                                    {&flags.profile.replica, "--replica"}}) {
     if (*flag && flags.traces.empty()) {
-      throw input_error(std::string(name) + " is about traces; give one");
+      throw input_error(std::string(name) + " needs a trace; give one");
     }
   }
 }
@@ -227,7 +230,7 @@ void run(const CommandLine& program, const Flags& flags, int argc, char** argv) 
 
 int main(int argc, char** argv) {
 #ifdef __GLIBC__
-  // What opening large traces needs for a while goes back to the system at once.
+  // Temporary memory of opening large traces is returned to the system at once.
   mallopt(M_MMAP_THRESHOLD, 128 << 10);
 #endif
   pipesim::CommandLine program(
@@ -237,35 +240,36 @@ int main(int argc, char** argv) {
       PIPESIM_VERSION);
   pipesim::gui::Flags flags;
   program.add_flags(
-      "", {{"traces", &flags.traces, "FILE", "what to open, or folders; a prediction first"}});
+      "", {{"traces", &flags.traces, "FILE", "traces or folders to open; a prediction first"}});
   program.add_flags("Input", pipesim::profile_flag_help(flags.profile));
   program.add_flags(
       "Without a screen",
       {{"--screenshot", &flags.screenshot, "FILE.png", "writes a picture of the window"},
        {"--size", &flags.size, "WxH", "of the window (1600x900)"},
-       {"--scale", &flags.scale, "N", "pixels for one, each way (1)"},
-       {"--report", &flags.report, "prints what `pipesim compare` does"}});
+       {"--scale", &flags.scale, "N", "device pixels per pixel (1)"},
+       {"--report", &flags.report, "prints the report of `pipesim compare`"}});
   program.add_flags(
       "What is shown",
-      {{"--theme", &flags.theme, "light|dark", "colours (those of the desktop)"},
+      {{"--theme", &flags.theme, "light|dark", "colours (the desktop's)"},
        {"--align", &flags.align, "absolute|iteration|slot", "the time axis (iteration)"},
        {"--show", &flags.show, "stacked|overlay|difference", "both timelines (stacked)"},
        {"--colour", &flags.colour, "kind|microbatch|error", "what colours mean (kind)"},
-       {"--select", &flags.select, "2B3", "an action, as the search finds it"},
-       {"--range", &flags.range, "1ms..5ms", "the part of the axis that is shown"},
-       {"--memory-cap", &flags.memory_cap, "16GiB", "of a rank: a line on memory curves"},
-       {"--transfers", &flags.transfers, "sends and receives on rows of their own"},
+       {"--select", &flags.select, "2B3", "selects an action, as the search does"},
+       {"--range", &flags.range, "1ms..5ms", "the visible part of the axis"},
+       {"--memory-cap", &flags.memory_cap, "16GiB", "per rank; a line on memory curves"},
+       {"--transfers", &flags.transfers, "sends and receives on separate rows"},
        {"--critical", &flags.critical, "the critical path"},
-       {"--playground", &flags.playground, "a pipeline to play with, as without traces"}});
+       {"--playground", &flags.playground, "opens the playground, as without traces"}});
   program.add_flags(
       "Playground, which takes --schedule NAME and --memory-cap, too",
       {{"--stages", &flags.stages, "P", "pipeline ranks (4)"},
        {"--microbatches", &flags.microbatches, "M", "microbatches per iteration (8)"},
        {"--virtual-stages", &flags.virtual_stages, "V", "chunks per rank (the schedule's)"},
-       {"--forward", &flags.forward, "T", "of a chunk and microbatch (1ms)"},
-       {"--backward", &flags.backward, "T", "of one, halved into I and W (2ms)"}});
+       {"--forward", &flags.forward, "T", "per chunk and microbatch (1ms)"},
+       {"--backward", &flags.backward, "T", "the same, halved into I and W (2ms)"},
+       {"--p2p-latency", &flags.p2p_latency, "T", "of a message between ranks (0)"}});
   program.set_footer(
-      "Traces are of pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"
+      "Traces from pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"
       "\n"
       "Examples:\n"
       "  pipeview predicted.json measured.json\n"

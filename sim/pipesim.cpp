@@ -1,4 +1,4 @@
-// pipesim: predicts what a pipeline schedule does with time and memory.
+// pipesim: predicts the time and memory of pipeline schedules.
 #include "sim/cli/commands.h"
 
 int main(int argc, char** argv) {

@@ -12,7 +12,7 @@
 
 namespace pipesim::testing {
 
-// Each batch beside the ones before: ids of the next one travel while one is trained.
+// Batches overlap: ids of the next one travel while one is trained.
 inline InputProgram overlapping_program(int ranks, int batches, int accumulate = 1) {
   std::string text = "pipesim-input-program 1\nbatches " + std::to_string(batches) + "\n";
   if (accumulate > 1) text += "accumulate " + std::to_string(accumulate) + "\n";

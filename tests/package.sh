@@ -80,7 +80,7 @@ fi
 for kind in cuda hip; do
   if grep -qx pipesim-$kind <<<"$packages"; then
     expect "pipeexec finds the module for $kind" inside sh -c \
-      "pipeexec --list-devices | grep '^  $kind ' | grep -v 'neither beside'"
+      "pipeexec --list-devices | grep '^  $kind ' | grep -v 'neither next to'"
   fi
 done
 if grep -qx pipesim-viewer <<<"$packages"; then

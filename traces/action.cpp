@@ -17,8 +17,7 @@ void append_number(std::string& text, std::int32_t value) {
   text.append(digits.data(), end);
 }
 
-// Digits at the front of `text`, taken off it; nothing where there are none
-// or the number exceeds max_index.
+// Removes leading digits from `text`; nothing if there are none or the number exceeds max_index.
 std::optional<std::int32_t> take_number(std::string_view& text) {
   std::int32_t value = 0;
   std::size_t length = 0;

@@ -10,8 +10,8 @@ namespace {
 // One rank's idle times so far. Splits them as RankAccount does, which only sums them.
 class RankIdle {
  public:
-  // An action of a cell, its place among the spans, and the input that it waited for
-  // last; times count from the iteration's start.
+  // An action of a cell, its index among the spans, and its last input; times count from the
+  // iteration's start.
   struct Part {
     const Span* span;
     std::size_t place;
@@ -19,7 +19,7 @@ class RankIdle {
     std::int64_t arrival_ns;
   };
   void work(std::span<const Part> cell, std::int64_t origin_ns) {
-    // Of its inputs the last counts.
+    // The last of its inputs counts.
     const Part& waiting = *std::ranges::max_element(cell, {}, &Part::arrival_ns);
     const std::int64_t start = waiting.span->start_ns - origin_ns;
     const std::size_t place = cell.front().place;
@@ -57,7 +57,7 @@ class RankIdle {
     }
   }
 
-  // Idle time that no input spent on its way; drain as long as no F comes after it.
+  // Idle time without an input in flight; drain as long as no F comes after it.
   void rest(std::int64_t from_ns, std::int64_t to_ns, std::size_t ended_by) {
     add(backward_started_ ? BubbleKind::drain : BubbleKind::warmup, from_ns, to_ns, ended_by);
   }
@@ -67,7 +67,7 @@ class RankIdle {
   }
 
   std::vector<IdleSpan> idle_;
-  std::size_t pending_ = 0;  // those before it are no drain
+  std::size_t pending_ = 0;  // earlier ones are not drain
   std::int64_t last_end_ns_ = 0;
   bool backward_started_ = false;
 };

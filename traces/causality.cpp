@@ -10,8 +10,8 @@ struct Edge {
   std::int64_t took_ns;
 };
 
-// Those to later clocks in their order, then those to earlier ones in the opposite order:
-// a path runs along many of either kind in one round.
+// Edges to later clocks in their order, then those to earlier ones in the opposite order: one round
+// follows many of either kind along a path.
 std::vector<Edge> edges_of(const LeastTransfers& least) {
   std::vector<Edge> edges;
   for (const auto& [pair, took_ns] : least.pairs()) {
@@ -26,7 +26,7 @@ std::vector<Edge> edges_of(const LeastTransfers& least) {
 
 // Whether some clock waits for itself.
 bool has_cycle(const std::vector<std::size_t>& waits_for, std::size_t none) {
-  std::vector<std::size_t> seen(waits_for.size(), none);  // on the way from which clock
+  std::vector<std::size_t> seen(waits_for.size(), none);  // reached from which clock
   for (std::size_t start = 0; start < seen.size(); ++start) {
     std::size_t at = start;
     while (at != none && seen[at] == none) {
@@ -38,9 +38,9 @@ bool has_cycle(const std::vector<std::size_t>& waits_for, std::size_t none) {
   return false;
 }
 
-// Longest paths from a source that reaches each clock by 0, where a pair is an
-// edge of what it lacks (Bellman and Ford; the order of edges is Yen's): the least
-// solution, or nothing where a cycle lacks something.
+// Longest paths from a source with an edge of 0 to each clock; each pair is an edge of the amount
+// that it lacks (Bellman and Ford; the order of edges is Yen's). Returns the least solution, or
+// nothing if a cycle lacks something.
 std::optional<std::vector<std::int64_t>> least_shifts(const std::vector<Edge>& edges,
                                                       std::size_t clocks, std::int64_t least_ns) {
   std::vector<std::int64_t> shifts(clocks, 0);
@@ -76,7 +76,7 @@ std::optional<std::int64_t> LeastTransfers::took_ns(int from, int to) const {
 CausalShifts causal_shifts(const LeastTransfers& least, std::int64_t least_ns) {
   const std::vector<Edge> edges = edges_of(least);
   const auto clocks = static_cast<std::size_t>(least.clocks());
-  // What the worst pair lacks is always enough: then no shift is needed.
+  // The worst pair's lack is always enough: then no shift is needed.
   std::int64_t enough = 0;
   for (const Edge& edge : edges) enough = std::max(enough, least_ns - edge.took_ns);
   std::int64_t smallest = 0;

@@ -18,17 +18,15 @@
 namespace pipesim {
 namespace {
 
-// What a line of the trace is; at equal times a slice comes before those within
-// it, and a flow finds its slice before it. A rank's counters follow its spans,
-// which puts what ends before what starts; its memory is written once an
-// instant.
+// The kind of a line; at equal times a slice comes before nested ones, and a flow after its slice.
+// A rank's counters follow its spans, ends before starts; its memory is written once per instant.
 enum class Line : std::uint8_t { slice, layer, exchange, counter, sample, flow_start, flow_end };
 
 struct Entry {
   std::int64_t ts_ns;
   Line line;
-  std::uint32_t index;  // of the span, layer, exchange or sample
-  bool at_end = false;  // of a counter: it counts what the span's end changes
+  std::uint32_t index;  // index of the span, layer, exchange or sample
+  bool at_end = false;  // for a counter: counts the changes at the span's end
 };
 
 enum class ActionTrack : std::uint8_t { compute, send, receive, collectives, storage };
@@ -39,7 +37,7 @@ ActionTrack track_of(const Action& action) {
   if (is_send(action.kind)) return ActionTrack::send;
   if (is_receive(action.kind)) return ActionTrack::receive;
   if (is_save_beside(action)) return ActionTrack::storage;
-  // What takes no time stands where its rank came to it.
+  // Actions without duration are where their rank reached them.
   const bool takes_time = is_collective(action) && action.kind != Kind::RESHARD;
   return takes_time ? ActionTrack::collectives : ActionTrack::compute;
 }
@@ -51,7 +49,7 @@ std::string_view category_of(const Action& action) {
   return is_of_group ? "collective" : "compute";
 }
 
-// Colours of chrome://tracing that come nearest to the project's.
+// chrome://tracing's colours nearest to the project's.
 std::string_view colour_of(Kind kind) {
   switch (kind) {
     case Kind::F: return "rail_response";
@@ -72,7 +70,7 @@ struct Lanes {
   std::uint32_t count = 0;
   std::vector<int> threads;  // of each lane that has a name
 
-  // The lowest lane that is free at the span's start.
+  // Takes the lowest lane that is free at the span's start.
   std::uint32_t take(const Span& span) {
     for (; !taken.empty() && taken.top().first <= span.start_ns; taken.pop()) {
       free.insert(taken.top().second);
@@ -84,17 +82,17 @@ struct Lanes {
   }
 };
 
-// What a rank's rows and counters have come to.
+// The state of a rank's rows and counters.
 struct Rank {
   std::array<Lanes, track_names.size()> lanes;  // by track
   int threads = 0;
   StateBytes states;
   MemoryMeter meter;     // predicted
-  WorkingBytes working;  // as the counter has it
+  WorkingBytes working;  // as last written
   std::int64_t chunks = 0;
 };
 
-// As it stands between the quotes of a JSON string.
+// As between the quotes of a JSON string.
 std::string escaped(const std::string& text) {
   const std::string quoted = quoted_json(text);
   return quoted.substr(1, quoted.size() - 2);
@@ -186,7 +184,7 @@ class ChromeTraceWriter::Impl {
   }
 
   bool started() const { return started_[static_cast<std::size_t>(pipeline_)]; }
-  // Of the mesh, whose ranks count those of one place in all pipelines first.
+  // The rank in the mesh, in which ranks at the same position of all pipelines are adjacent.
   std::int32_t in_mesh(std::int32_t rank) const { return rank * pipelines_ + pipeline_; }
   Rank& rank_of(std::int32_t rank) { return ranks_[static_cast<std::size_t>(in_mesh(rank))]; }
   Lanes& lanes_of(const Span& span) {
@@ -213,7 +211,7 @@ class ChromeTraceWriter::Impl {
     fmt::format_to(std::back_inserter(out_), "{}.{:03}", ns / 1000, ns % 1000);
   }
 
-  // In a mesh of several pipelines.
+  // Its coordinates in a mesh of several pipelines.
   std::string place_of(std::int32_t rank) const {
     if (pipelines_ == 1) return {};
     const Coordinates at = mesh_.coordinates_of(in_mesh(rank));
@@ -222,12 +220,12 @@ class ChromeTraceWriter::Impl {
     return fmt::format(" (pipeline {}, data {}{})", rank, at.data, tensor);
   }
 
-  // The thread of a rank's compute. Perfetto takes the one that is numbered like its process for
-  // the main one, and puts it first.
+  // The thread of a rank's compute. For Perfetto the thread with its process's number is the main
+  // one, and comes first.
   int main_thread_of(std::int32_t rank) const { return process_of(rank); }
 
-  // Of the lanes that have none yet. Thread ids count from the main thread's: viewers take 0 for
-  // the process itself.
+  // Writes names of lanes that have none yet. Thread ids count from the main thread's: for viewers
+  // 0 is the process itself.
   void write_names() {
     for (int r = 0; r < frame_.ranks; ++r) {
       Rank& rank = rank_of(r);
@@ -240,7 +238,7 @@ class ChromeTraceWriter::Impl {
       if (!started()) {
         meta("process_name", main_thread_of(r),
              fmt::format(R"("name":"rank {}{}")", in_mesh(r), place_of(r)));
-        // Pipelines stand together.
+        // Keeps pipelines together.
         meta("process_sort_index", main_thread_of(r),
              fmt::format(R"("sort_index":{})", pipeline_ * frame_.ranks + r));
       }
@@ -261,7 +259,7 @@ class ChromeTraceWriter::Impl {
     }
   }
 
-  // Which iterations the spans are of.
+  // Finds the iterations of the spans.
   void find_iterations() {
     first_iteration_ = last_iteration_ = spans_.empty() ? 0 : spans_.front().iteration;
     for (const Span& span : spans_) {
@@ -270,8 +268,7 @@ class ChromeTraceWriter::Impl {
     }
   }
 
-  // Of each transfer that is being written, when it was sent and when its arrow
-  // arrives; -1 for one that is not there.
+  // When a transfer was sent and when its arrow arrives; -1 if that end is missing.
   struct Flow {
     std::int64_t start_ns = -1;
     std::int64_t end_ns = -1;
@@ -284,7 +281,7 @@ class ChromeTraceWriter::Impl {
     return 2 * frame_.chunk_of_stage.size() * static_cast<std::size_t>(frame_.microbatches);
   }
 
-  // Counted from those of the first iteration that is being written.
+  // Counted from the first iteration being written.
   std::size_t flow_of(const Span& span) const {
     const Action sent = is_send(span.action.kind) ? span.action : peer_of(span.action);
     const auto microbatches = static_cast<std::size_t>(frame_.microbatches);
@@ -345,7 +342,7 @@ class ChromeTraceWriter::Impl {
     return entries;
   }
 
-  // Where the span changes what its rank holds.
+  // Adds counters where the span changes its rank's memory.
   void add_counters(std::vector<Entry>& entries, std::uint32_t index) const {
     const Span& span = spans_[index];
     const auto at_start = [&] { entries.push_back({span.start_ns, Line::counter, index, false}); };
@@ -425,7 +422,7 @@ class ChromeTraceWriter::Impl {
     if (is_communication(action) || action.kind == Kind::SAVE) {
       fmt::format_to(std::back_inserter(out_), R"(,"bytes":{})", span.bytes);
     }
-    // A measured one is there with all of its parts.
+    // A measured one has arrived only with all of its parts.
     if (is_collective(action) && action.kind == Kind::UNSHARD && !is_measured_ &&
         span.input_arrival_ns != span.end_ns) {
       fmt::format_to(std::back_inserter(out_), R"(,"first_part_ns":{})",
@@ -497,7 +494,7 @@ class ChromeTraceWriter::Impl {
     if (taken_ns > 0) fmt::format_to(std::back_inserter(out_), R"(,"taken_ns":{})", taken_ns);
   }
 
-  // One number a transfer, the same at both its ends.
+  // One number per transfer, the same at both ends.
   void write_flow(std::uint32_t index, bool start, std::int64_t ts_ns) {
     const Span& span = spans_[index];
     const std::size_t id =
@@ -526,7 +523,7 @@ class ChromeTraceWriter::Impl {
     fmt::format_to(std::back_inserter(out_), R"("chunks":{}}}}})", rank_of(rank).chunks);
   }
 
-  // What a predicted span changes.
+  // Applies a predicted span's changes.
   void count(const Span& span, std::int64_t ts_ns, bool at_end) {
     Rank& rank = rank_of(span.rank);
     if (at_end) {
@@ -540,7 +537,7 @@ class ChromeTraceWriter::Impl {
     if (std::exchange(rank.working, now) != now) changed_.insert(span.rank);
   }
 
-  // What a measured rank says.
+  // Applies a measured rank's sample.
   void take(const MemorySample& sample) {
     Rank& rank = rank_of(sample.rank);
     rank.states = sample.states;
@@ -551,13 +548,13 @@ class ChromeTraceWriter::Impl {
     }
   }
 
-  // At the end of an instant, for the ranks whose memory it has changed.
+  // Called at the end of an instant, for the ranks whose memory changed.
   void write_changed_memory(std::int64_t ts_ns) {
     for (const std::int32_t rank : changed_) write_memory(rank, ts_ns);
     changed_.clear();
   }
 
-  // What a rank holds, by category; one that no rank ever has is left out.
+  // A rank's memory, by category; categories that no rank ever has are omitted.
   void write_memory(std::int32_t rank, std::int64_t ts_ns) {
     if (largest_.total() + largest_states_.total() == 0) return;
     const StateBytes& states = rank_of(rank).states;
@@ -585,20 +582,20 @@ class ChromeTraceWriter::Impl {
   OutputFile& file_;
   const bool is_measured_;
   std::vector<std::string> layers_;  // their names, escaped
-  WorkingBytes largest_;             // of one action on any stage, or of any sample
-  StateBytes largest_states_;        // of any rank
+  WorkingBytes largest_;             // the largest of any action on any stage, or of any sample
+  StateBytes largest_states_;        // the largest of any rank
   std::string out_;
   bool first_ = true;  // no line is written yet
   const Mesh mesh_;
   const int pipelines_;
   int pipeline_ = 0;           // whose iteration is being written
-  std::vector<bool> started_;  // of each pipeline: an iteration is written
+  std::vector<bool> started_;  // by pipeline: an iteration is written
   std::vector<Rank> ranks_;
-  std::set<std::int32_t> changed_;    // ranks whose memory the instant has changed
-  std::span<const Span> spans_;       // that are being written
+  std::set<std::int32_t> changed_;    // ranks whose memory changed at this instant
+  std::span<const Span> spans_;       // being written
   std::int32_t first_iteration_ = 0;  // of theirs
   std::int32_t last_iteration_ = 0;
-  std::vector<std::uint32_t> lane_;  // of each span, within its track
+  std::vector<std::uint32_t> lane_;  // by span, within its track
 };
 
 ChromeTraceWriter::ChromeTraceWriter(const TimelineFrame& frame, std::string_view metadata_json,
@@ -620,7 +617,7 @@ void write_chrome_trace(const RecordedRun& run, OutputFile& file) {
   if (run.iterations.size() < 2) {
     writer.add(run.spans);
   } else {
-    // Iterations overlap, and what ranks hold is counted as time goes on.
+    // Iterations overlap, and memory is counted in the order of time.
     LargeVector<Span> spans = run.spans;
     std::ranges::stable_sort(spans, [](const Span& a, const Span& b) {
       return std::tuple(a.start_ns, a.rank) < std::tuple(b.start_ns, b.rank);

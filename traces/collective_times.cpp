@@ -8,7 +8,7 @@
 namespace pipesim {
 namespace {
 
-// What each rank computes.
+// The compute times of each rank.
 std::vector<std::vector<Interval>> computing(std::span<const Span> spans) {
   std::vector<std::vector<Interval>> ranks;
   for (const Span& span : spans) {

@@ -25,7 +25,7 @@ SpanIndex::SpanIndex(std::span<const Span> spans) {
 }
 
 std::optional<std::size_t> SpanIndex::find(const Action& action) const {
-  if (action.stage < 0) return std::nullopt;  // before the first stage is none
+  if (action.stage < 0) return std::nullopt;  // there is none before the first stage
   const ActionKey key(action);
   const auto found = std::ranges::lower_bound(entries_, key, {}, &Entry::key);
   if (found == entries_.end() || found->key != key) return std::nullopt;

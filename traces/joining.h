@@ -34,7 +34,7 @@ class SpanIndex {
 
   // The index of an action's span.
   std::optional<std::size_t> find(const Action& action) const;
-  // The same, where a B stands for an I, too, as in dependency.h.
+  // The same, but a B also matches an I, as in dependency.h.
   std::optional<std::size_t> find_either(const Action& action) const;
 
  private:

@@ -69,7 +69,7 @@ struct MemoryPeak {
 struct RankMemory {
   StateBytes states;
   MemoryPeak peak;
-  std::int64_t reserved = 0;  // for any model: belongs to no action, and is in no trace
+  std::int64_t reserved = 0;  // for any model: not from an action, and not in traces
 
   std::int64_t total() const { return states.total() + peak.total + reserved; }
 };

@@ -9,6 +9,10 @@ Json bubble_json(const Bubble& bubble) {
           {"p2p", bubble.p2p_ns}};
 }
 
+Json critical_path_json(const CriticalPath& path) {
+  return {{"compute_ns", path.compute_ns}, {"p2p_ns", path.p2p_ns}, {"other_ns", path.other_ns}};
+}
+
 Json memory_bytes_json(const RankMemory& memory) {
   const WorkingBytes& working = memory.peak.bytes;
   return {{"weights", memory.states.weights},

@@ -8,6 +8,7 @@
 namespace pipesim {
 
 Json bubble_json(const Bubble& bubble);
+Json critical_path_json(const CriticalPath& path);
 // A rank's peak memory, by category.
 Json memory_bytes_json(const RankMemory& memory);
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "traces/accumulation.h"
+#include "traces/arrivals.h"
 
 namespace pipesim {
 
@@ -51,8 +52,9 @@ std::size_t RecordedRun::median_iteration() const {
 
 Metrics RecordedRun::metrics(std::size_t iteration) const {
   const RecordedIteration& own = iterations[iteration];
-  return measure(spans_of(own), ranks, static_cast<int>(chunk_of_stage.size()), microbatches,
-                 own.start_ns);
+  std::vector<Span> storage;
+  return measure(told_spans(*this, own, storage), ranks, static_cast<int>(chunk_of_stage.size()),
+                 microbatches, own.start_ns);
 }
 
 double taken_fraction(std::span<const Span> spans) {

@@ -1,8 +1,7 @@
-// A run as trace files tell it: ours, predicted or measured, or a profiler's.
+// A run as recorded in trace files: ours, predicted or measured, or a profiler's.
 //
-// What the simulator returns, what traces are written from and read as, and what
-// comparison, calibration and viewer work on, whoever recorded it. Plain values, owned by
-// whoever made or read them; reading is const and thread-safe.
+// The simulator returns one, traces are written from and read as one, and comparison, calibration
+// and viewer work on one, whatever recorded it. Plain values; reading is const and thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -30,14 +29,14 @@ enum class Source : std::uint8_t {
 // "predicted", "measured", "profiled".
 std::string_view name_of(Source source);
 
-// How it is known which action a span is.
+// How a span's action was identified.
 enum class Identified : std::uint8_t {
-  exact,      // its event says so: ours do
+  exact,      // its event says so, as ours do
   annotated,  // a range around it, or around what launched it, says so
   inferred,   // it is the n-th of its kind, and so is the action in a schedule
 };
 
-// What a trace says of one rank's clock; see metadata.pipesim.clocks in FORMAT.md.
+// One rank's clock in a trace; see metadata.pipesim.clocks in FORMAT.md.
 struct RecordedClock {
   std::int64_t offset_ns = 0;
   std::int64_t drift_ppb = 0;
@@ -45,7 +44,7 @@ struct RecordedClock {
   std::int64_t shift_ns = 0;
 };
 
-// What a measurement of ours says of itself beside, for people and other tools.
+// Further facts of a measurement of ours, for readers and other tools.
 struct MeasuredFacts {
   int processors = 0;  // that the ranks could run on
   int warmup_iterations = 0;
@@ -56,28 +55,30 @@ struct MeasuredFacts {
   std::string recompute, attention, precision;
 };
 
-// What made the run, as far as the files say.
+// How the run was made, as far as the files say.
 struct RunDescription {
   Source source = Source::measured;
   std::string schedule;            // its name, or empty
   std::vector<int> rank_of_stage;  // of each virtual stage
-  // Of its second copy, through which the second half of an iteration's microbatches goes; empty
-  // where stages have one copy.
+  // The rank of its second copy, through which the second half of an iteration's microbatches goes;
+  // empty if stages have one copy.
   std::vector<int> rank_of_second;
-  std::vector<std::string> program;       // a CSV row a rank; empty where unknown
+  std::vector<std::string> program;       // one CSV row per rank; empty if unknown
   std::vector<std::string> dependencies;  // each as "0F3 after 1B0"
-  bool continuous = false;  // ranks went on without waiting for all to end an iteration
-  std::string costs_json;   // of a prediction, or of an emulated device; or empty
-  std::string p2p;          // of a prediction
+  bool continuous = false;                // ranks did not wait for each other between iterations
+  std::string costs_json;                 // of a prediction, or of an emulated device; or empty
+  std::string p2p;                        // of a prediction
+  // Where a prediction's costs are from: "calibration", "model", "file" or "flags"; or empty.
+  std::string costs_from;
   std::int64_t eager_limit_bytes = 0;
   std::string device, transport;      // of a measurement
   std::string model_json;             // a pipesim-model; or empty
   std::vector<std::string> layers;    // their names
-  std::vector<int> layout;            // layers a virtual stage; or empty
+  std::vector<int> layout;            // layers per virtual stage; or empty
   std::vector<RecordedClock> clocks;  // one per rank, or empty: all share one
-  // Of a measured training with replicas of the pipeline, or tensor-parallel ranks: how many, which
-  // of all pipelines this is, from 0, and what replicas split (ZeRO 1 to 3), over how many, in
-  // buckets of how many bytes, 0 for one.
+  // For a measured training with replicas of the pipeline, or tensor-parallel ranks: their number,
+  // which of all pipelines this is, from 0, what replicas split (ZeRO 1 to 3), over how many, and
+  // the bytes of their buckets, 0 for a single one.
   int replicas = 1;
   int tensor_parallel = 1;
   bool sequence_parallel = false;
@@ -85,7 +86,7 @@ struct RunDescription {
   int zero = 0;
   int shards = 1;
   std::int64_t bucket_bytes = 0;
-  int accumulate = 1;  // iterations to a step
+  int accumulate = 1;  // iterations per step
   Saves saves;
   MeasuredFacts measured;
 
@@ -99,9 +100,9 @@ struct RecordedIteration {
   std::int32_t number = 0;  // as the trace counts them
   std::size_t begin = 0;
   std::size_t end = 0;
-  // From when it counts: the first start of an action that is no transfer; of one that
-  // follows the last end in the iteration before, and then ranks may have started earlier.
-  // The makespan is the time from that to its own last end.
+  // When it begins: the first start of an action that is not a transfer; for one that `follows`
+  // another without a barrier, the last end in the iteration before, in which case ranks may have
+  // started earlier. The makespan is the time from this to its own last end.
   std::int64_t start_ns = 0;
   std::int64_t makespan_ns = 0;
   bool follows = false;
@@ -111,25 +112,24 @@ struct RecordedRun : TimelineFrame {
   std::string name;  // of its file or files, for messages
   RunDescription about;
   // In order; the spans of each sorted by (start, rank), the actions of a joined
-  // cell next to each other. Times as the trace has them.
+  // cell next to each other. Times as in the trace.
   std::vector<RecordedIteration> iterations;
   LargeVector<Span> spans;
   std::vector<LayerSpan> layers;              // sorted by (start, rank)
-  MemorySamples samples;                      // sorted by time; bytes only where the trace has them
+  MemorySamples samples;                      // sorted by time; bytes only if the trace has them
   Identified identified = Identified::exact;  // the weakest of all spans
-  // Of a profile: kernels and ranges of which it is not known to which action
-  // they belong, and which therefore are in no span.
+  // In a profile: kernels and ranges that could not be assigned to an action, and are therefore in
+  // no span.
   std::int64_t unmatched = 0;
   Warnings warnings;
 
-  // The rank of an action with a microbatch: that of its stage, in the copy which that goes
-  // through.
+  // The rank of an action with a microbatch: that of its stage, in the microbatch's copy.
   std::int32_t home_of(const Action& action) const;
   // Whether an action's stage lives on that rank, in the copy of its microbatch if it has one.
   bool is_on(const Action& action, std::int32_t rank) const;
 
-  // The iteration with the median makespan, the lower of two in the middle; of a run where
-  // several are one step, of those that end with one.
+  // The iteration with the median makespan, the lower of two in the middle; if a step takes several
+  // iterations, among those that end with a step.
   std::size_t median_iteration() const;
   // Of one iteration, see METRICS.md.
   Metrics metrics(std::size_t iteration) const;
@@ -139,12 +139,12 @@ struct RecordedRun : TimelineFrame {
   }
 };
 
-// Measured: for which part of the time that ranks computed others had their processors. From
-// `disturbed` on a run is worth measuring again.
+// Measured: the share of the ranks' compute time in which other processes used their processors.
+// From `disturbed` on, the run should be measured again.
 inline constexpr double disturbed = 0.02;
 double taken_fraction(std::span<const Span> spans);
 
-// Of the spans of one iteration; both 0 where all are transfers.
+// For the spans of one iteration; both 0 if all are transfers.
 struct IterationExtent {
   std::int64_t start_ns = 0;
   std::int64_t makespan_ns = 0;
@@ -154,8 +154,8 @@ struct IterationExtent {
 IterationExtent extent_of(std::span<const Span> spans);
 // Fills in the iterations of a run whose spans are sorted by (iteration, start, rank).
 void find_iterations(RecordedRun& run);
-// The same where ranks went on from the one before without waiting for all: from the end
-// of that. Nothing where clocks that disagree have it end earlier.
+// The same if ranks continued from the iteration before without waiting for all: starts at its end.
+// Nothing if this one ends before that, because clocks disagree.
 std::optional<IterationExtent> extent_behind(const IterationExtent& before,
                                              const IterationExtent& own);
 

@@ -85,6 +85,7 @@ std::string metadata_json(const RecordedRun& run) {
   } else {
     json["makespan_ns"] = iteration_ns.front();
     json["p2p"] = about.p2p;
+    if (!about.costs_from.empty()) json["costs_from"] = about.costs_from;
     json["eager_limit_bytes"] = about.eager_limit_bytes;
     json["machine"] = {{"kind", "simulated"}};
   }

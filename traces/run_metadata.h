@@ -1,4 +1,4 @@
-// What a trace of ours says of its run, so that reading it gives the run back.
+// The description of the run in a trace of ours, so that reading the trace restores the run.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace pipesim {
 
-// The object under metadata.pipesim (FORMAT.md), in one line. own_metadata() reads it.
+// The object under metadata.pipesim (FORMAT.md), on one line. own_metadata() reads it.
 std::string metadata_json(const RecordedRun& run);
 
 }  // namespace pipesim

@@ -1,9 +1,8 @@
 // What happened, or is predicted to happen, when: spans in int64 nanoseconds.
 //
 // Simulator and executor both produce spans; every metric and the trace
-// writer consume them. Times count from the start of the iteration, which is
-// the first start on any rank; where iterations follow each other, of the first
-// of them. Plain values, owned by whoever holds them.
+// writer consume them. Times count from the start of the iteration, which is the first start on any
+// rank; of several consecutive iterations, from the start of the first. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +23,15 @@ struct Span {
   std::int32_t iteration = 0;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  // When the input that came from another rank was sent and when it arrived;
-  // both 0 where the action needed none. Of an UNSHARD the latter is when its first
-  // part was there.
+  // When the input from another rank was sent and when it arrived; both 0 if the action needed
+  // none. For an UNSHARD the latter is when its first part arrived.
   std::int64_t input_sent_ns = 0;
   std::int64_t input_arrival_ns = 0;
   // What a transfer or collective moves; 0 for other actions.
   std::int64_t bytes = 0;
-  // Measured: how long the rank stood at the action before it started, waiting
-  // for its input.
+  // Measured: how long the rank waited at the action for its input before it started.
   std::int64_t queued_ns = 0;
-  // Measured: for how long of it others had its processor.
+  // Measured: for how much of it other processes used its processor.
   std::int64_t taken_ns = 0;
 
   // Whether an input came from another rank.
@@ -50,14 +47,14 @@ struct LayerSpan {
   std::int32_t iteration = 0;
   std::int32_t layer = 0;
   Kind kind = Kind::F;  // F, I or W
-  bool again = false;   // an F that is computed a second time, for the backward
-  Action action;        // of which it is a part
+  bool again = false;   // an F recomputed for the backward
+  Action action;        // that it is a part of
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t taken_ns = 0;  // for how long of it others had its processor
+  std::int64_t taken_ns = 0;  // for how much of it other processes used its processor
 };
 
-// What ranks that share the layers of a stage exchange.
+// The exchange of ranks that share the layers of a stage.
 enum class GroupExchange : std::uint8_t { all_reduce, reduce_scatter, all_gather };
 constexpr std::string_view name_of(GroupExchange exchange) {
   constexpr std::string_view names[] = {"all-reduce", "reduce-scatter", "all-gather"};
@@ -73,10 +70,10 @@ struct ExchangeSpan {
   GroupExchange what = GroupExchange::all_reduce;
   std::int32_t ranks = 1;  // of the group
   Action action;
-  std::int64_t bytes = 0;  // of what is summed up or gathered, all ranks' parts of it
+  std::int64_t bytes = 0;  // of the whole sum or gathered result, over all ranks
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t exposed_ns = 0;  // for how long of it the rank did nothing else
+  std::int64_t exposed_ns = 0;  // for how much of it the rank did nothing else
 };
 
 // Measured: what a rank holds from an instant on.
@@ -85,18 +82,18 @@ struct MemorySample {
   std::int64_t time_ns = 0;
   StateBytes states;
   WorkingBytes working;
-  std::int64_t chunks = 0;  // chunk-activations alive
+  std::int64_t chunks = 0;  // live chunk-activations
 };
 
 // Receives spans as they are produced: the compute spans of one rank in the
 // order of its list, ranks interleaved in any order that puts a producer
 // before its consumer; a transfer's two spans together, after its producer and
-// before its consumer. Actions of a joined cell follow each other. A collective
-// comes when it has ended, those of a rank in their order, before what waits for it.
+// before its consumer. Actions of a joined cell follow each other. A collective comes once it has
+// ended, those of one rank in order, before the actions that wait for it.
 using SpanSink = std::function<void(const Span&)>;
 
-// Predicted: what tensor-parallel ranks exchange within an action, and how much of that products
-// hide, which the action's time does not have.
+// Predicted: the exchange of tensor-parallel ranks within an action, and how much of it products
+// hide, which is not part of the action's time.
 struct TensorExchange {
   std::int64_t ns = 0;
   std::int64_t hidden_ns = 0;
@@ -111,10 +108,10 @@ struct TimelineFrame {
   int ranks = 0;
   int microbatches = 0;
   std::vector<int> chunk_of_stage;  // index of a stage among its rank's own
-  // Predicted: of each stage and of each rank, for the memory counters.
+  // Predicted: for each stage and each rank, for the memory counters.
   std::vector<StageFootprint> footprints;
   std::vector<StateBytes> states;
-  std::vector<StageExchanges> exchanges;  // of each stage; empty: there are none, or none are known
+  std::vector<StageExchanges> exchanges;  // of each stage; empty: none, or unknown
 };
 
 }  // namespace pipesim

@@ -1,6 +1,5 @@
-// What was odd in an input that was read all the same: counted by kind, each
-// with the first place where it occurred. After the first 100 kinds others are counted as
-// one. One owner, one thread.
+// Oddities of an input that was read nevertheless: counted by kind, each with the first place where
+// it occurred. After the first 100 kinds, all others are counted as one. One owner, one thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ class Warnings {
 
   bool empty() const { return kinds_.empty(); }
   const std::vector<Kind>& kinds() const { return kinds_; }  // in order of first occurrence
-  // A line each: "run.json: event 17: X events without dur, taken as 0 (12 in all)".
+  // One line each: "run.json: event 17: X events without dur, taken as 0 (12 in all)".
   std::string text() const;
 
  private:

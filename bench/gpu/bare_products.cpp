@@ -26,7 +26,7 @@ void check(cublasStatus_t status, const char* what) {
 
 cudaDataType_t type_of(Number type) { return type == Number::float32 ? CUDA_R_32F : CUDA_R_16BF; }
 
-// Row-major by a library of columns: c^T = op(b)^T op(a)^T.
+// Row-major products with a column-major library: c^T = op(b)^T op(a)^T.
 struct Columns {
   explicit Columns(const Product& p)
       : first(p.transpose == Transpose::b ? CUBLAS_OP_T : CUBLAS_OP_N),

@@ -1,8 +1,8 @@
-// Matrix products by cuBLAS called bare, on arrays that a CUDA device of ours has
-// allocated: what ours are compared with.
+// Matrix products by cuBLAS called bare, on arrays allocated by a CUDA device of ours: the baseline
+// for our own.
 //
-// Streams and handles of their own, so the device must have finished. None where
-// this build has no cuBLAS. One thread, that of the device.
+// They have their own streams and handles, so the device must have finished. There are none if this
+// build has no cuBLAS. One thread, that of the device.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ class BareProduct {
  public:
   virtual ~BareProduct() = default;
   virtual std::string name() const = 0;
-  // Milliseconds of a call, by events around `calls` of them, which take the
-  // operands by turns. A work error where the library reports one.
+  // Milliseconds per call, by events around `calls` of them, which take the operands in turn.
+  // Throws a work error if the library reports one.
   virtual double run(int calls, const std::vector<Operands>& operands) = 0;
 };
 

@@ -1,7 +1,7 @@
-// What NCCL does on one GPU with one rank: all of its calls that links between
-// devices are made of, as far as they can be tried without a second GPU.
+// Checks NCCL on one GPU with one rank: all of its calls that links between devices use, as far as
+// possible without a second GPU.
 //   nccl_self [GPU]
-// A line a check; status 1 where one fails, or takes longer than 15 s.
+// One line per check; status 1 if one fails or takes longer than 15 s.
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <unistd.h>
@@ -27,8 +27,7 @@ void report(bool fine, const char* check, const std::string& detail) {
   failures += fine ? 0 : 1;
 }
 
-// Nothing after such a failure means anything; nothing is taken down, as that
-// might hang.
+// After such a failure no result is meaningful; nothing is cleaned up, as that might hang.
 [[noreturn]] void give_up(const char* check, const std::string& detail) {
   report(false, check, detail);
   ::_exit(1);
@@ -55,7 +54,7 @@ void wait_until(const char* check, const std::function<bool()>& done) {
   }
 }
 
-// How the communicator's last call went, once it has come to an end.
+// The result of the communicator's last call, once it has ended.
 ncclResult_t settled(const char* check, ncclComm_t communicator, ncclResult_t result) {
   if (result != ncclInProgress) return result;
   wait_until(check, [&] {
@@ -95,7 +94,8 @@ class Buffer {
   explicit Buffer(unsigned char fill) {
     need(cudaMalloc(&data_, bytes), "memory of the GPU");
     const std::vector<unsigned char> values = pattern(fill);
-    // A copy from pageable memory returns before all has arrived, and other streams don't wait.
+    // A copy from pageable memory returns before everything has arrived, and other streams don't
+    // wait.
     need(cudaMemcpy(data_, values.data(), bytes, cudaMemcpyHostToDevice), "copy to the GPU");
     need(cudaDeviceSynchronize(), "copy to the GPU");
   }
@@ -151,7 +151,7 @@ void check_self(const char* check, ncclComm_t communicator, cudaStream_t stream)
   report(to.holds(1), check, "1 MiB arrived");
 }
 
-// Two communicators under way at once, each on a stream of its own.
+// Two communicators active at the same time, each on its own stream.
 void check_both(ncclComm_t first, ncclComm_t second, cudaStream_t a, cudaStream_t b) {
   const char* check = "two communicators side by side";
   const Buffer from(3), to(4), other_from(5), other_to(6);
@@ -176,7 +176,7 @@ void check_all_reduce(const char* check, ncclComm_t communicator, cudaStream_t s
   report(to.holds(7), check, "one rank's sum is its own");
 }
 
-// As replicas' sums and gathers are made, within one buffer: with one rank each leaves it as it is.
+// In place, like replicas' sums and gathers: with one rank each leaves the buffer unchanged.
 void check_in_place(ncclComm_t communicator, cudaStream_t stream) {
   const char* check = "collectives in place, two of them in a group";
   const Buffer own(9);
@@ -201,7 +201,7 @@ void check_in_place(ncclComm_t communicator, cudaStream_t stream) {
 }
 
 // A send to itself waits for a receive that can only come later on the same
-// thread: NCCL refuses it as invalid usage. Its communicator is of no use after.
+// thread: NCCL refuses it as invalid usage. Its communicator is unusable afterwards.
 void check_alone(cudaStream_t stream) {
   const char* check = "a send to itself without its receive in the group";
   ncclComm_t communicator = make("a communicator to misuse", 0);

@@ -7,7 +7,7 @@
 namespace pipesim::exec {
 namespace {
 
-// Whole numbers on a device, other ones in each row where there are enough.
+// Whole numbers on a device, different in each row if there are enough.
 class Choices {
  public:
   Choices(Device& device, std::int64_t count, std::int64_t below) : device_(device) {
@@ -61,7 +61,7 @@ void elements(Device& d, const OperatorShape& s, const Report& report) {
     d.bias_dropout_add(s.rows, s.columns, bias.array(), a[i].array(), b[i].array(), tenth,
                        c[i].array());
   });
-  // Last, since it adds to a again and again: to large numbers, which cost no more.
+  // Last, since it adds to `a` repeatedly, which gives large numbers; these take no longer.
   report("bias_gelu", 3 * e * n,
          [&](int i) { d.bias_gelu(s.rows, s.columns, bias.array(), a[i].array(), c[i].array()); });
 }
@@ -90,7 +90,7 @@ void norms(Device& d, const OperatorShape& s, const Report& report) {
   });
 }
 
-// Weights, float32 whatever the precision.
+// Weights are float32, whatever the precision.
 void optimizer(Device& d, const OperatorShape& s, const Report& report) {
   const std::int64_t n = s.count();
   const bool rounds = s.precision != Number::float32;

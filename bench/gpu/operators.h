@@ -1,5 +1,5 @@
-// The operators of a device that move memory rather than multiply, and how many
-// bytes each must move: every input read once, every output written once.
+// A device's memory-bound operators, and how many bytes each must move: every input read once,
+// every output written once.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,8 @@ struct OperatorShape {
   std::int64_t count() const { return rows * columns; }
 };
 
-// Calls report(name, bytes of one call, run) for one after the other, copies
-// within the device first; what run(call) works on is there until report()
-// returns, three sets by turns.
+// Calls report(name, bytes of one call, run) for one after the other, copies within the device
+// first; the operands of run(call), three sets in turn, exist until report() returns.
 using Report = std::function<void(const std::string& name, std::int64_t bytes,
                                   const std::function<void(int)>& run)>;
 void each_operator(Device& device, const OperatorShape& shape, const Report& report);

@@ -1,8 +1,8 @@
-// What a GPU's device takes for a decoder block, attention, matrix products and
-// the other operators; products beside cuBLAS called bare, in turns.
+// How long a GPU's device takes for a decoder block, attention, matrix products and the other
+// operators; products alternate with bare calls of cuBLAS.
 //
-// Prints one JSON object a line for tables.py, which makes tables of them and
-// peer.py's. README.md says what is measured.
+// Prints one JSON object per line for tables.py, which makes tables from these and peer.py's.
+// README.md says what is measured.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr std::int64_t head_size = 128;
 
 struct Flags {
   Flag kind, folder, precision, parts;
-  bool small = false;  // what a CPU that stands in for a GPU can do in seconds
+  bool small = false;  // sizes for a CPU in place of a GPU, for seconds
   bool no_bare = false;
 };
 
@@ -79,8 +79,8 @@ void print_line(const std::string& line) {
   std::fflush(stdout);
 }
 
-// Rounds of several blocks that follow each other without a wait, each on inputs
-// of its own; the median of the rounds, and of F, I and W.
+// Rounds of several blocks without a wait in between, each on its own inputs; the median of the
+// rounds, and of F, I and W.
 void measure_block(Device& device, const BlockShape& shape, const Shapes& shapes) {
   Block block(device, shape);
   const std::int64_t count = shape.rows() * shape.hidden;
@@ -170,7 +170,7 @@ void report_product(const std::string& who, const Product& p, const std::string&
       who, name_of(p.type), use, p.m, p.n, p.k, transpose, p.accumulate, ms));
 }
 
-// Ours and the bare ones in turns, over the same arrays.
+// Ours and the bare ones alternately, over the same arrays.
 void measure_product(Device& device, const Product& p, const std::string& use, bool bare,
                      const Effort& effort) {
   const Rotation a(device, p.m * p.k, p.type, 1);
@@ -203,7 +203,7 @@ void measure_product(Device& device, const Product& p, const std::string& use, b
   }
 }
 
-// Of a block's four matrices: outputs forward, gradients of inputs and of weights.
+// For a block's four matrices: outputs of the forward, gradients of inputs and of weights.
 void measure_products(Device& device, std::int64_t rows, std::int64_t hidden, Number type,
                       bool bare, const Effort& effort) {
   struct Matrix {
@@ -277,12 +277,13 @@ int main(int argc, char** argv) {
   CommandLine program("gpu_speed", "gpu_speed times a GPU's operators", PIPESIM_VERSION);
   exec::Flags flags;
   program.add_flags(
-      "What", {{"--kind", &flags.kind, "cuda|hip", "which GPU; default cuda"},
-               {"--module", &flags.folder, "FOLDER", "where its module lies; default: beside this"},
-               {"--precision", &flags.precision, "fp32|bf16", "of operands; default fp32"},
-               {"--parts", &flags.parts, "LIST", "of block,attention,products,operators"},
-               {"--small", &flags.small, "tiny sizes, to try it out"},
-               {"--no-bare", &flags.no_bare, "without cuBLAS called bare"}});
+      "What",
+      {{"--kind", &flags.kind, "cuda|hip", "which GPU; default cuda"},
+       {"--module", &flags.folder, "FOLDER", "with its module; default: that of this program"},
+       {"--precision", &flags.precision, "fp32|bf16", "of operands; default fp32"},
+       {"--parts", &flags.parts, "LIST", "of block,attention,products,operators"},
+       {"--small", &flags.small, "tiny sizes, to try it out"},
+       {"--no-bare", &flags.no_bare, "without cuBLAS called bare"}});
   program.set_work([&] { exec::measure(flags); });
   return program.run(argc, argv);
 }

@@ -20,17 +20,17 @@ inline double median(std::vector<double> x) {
   return *middle;
 }
 
-// How much is measured: so many repeats, each of calls that take so long together.
+// How much to measure: the number of repeats, and the total time of the calls in each.
 struct Effort {
   int repeats = 15;
   double repeat_ms = 5;
 };
 
-// Calls that make a repeat, told by one that was warm. run(i) is the i-th call.
+// The number of calls in a repeat, estimated from a warm one. run(i) is the i-th call.
 using Run = std::function<void(int)>;
 
-// Of so many calls that follow each other, from when the device gets to them to
-// their end, divided by their number. Nothing else may be running.
+// The time per call of consecutive calls, from when the device gets to them to their end. Nothing
+// else may be running.
 inline double time_of(Device& device, int calls, const Run& run) {
   device.finish();
   const Mark before = device.mark();
@@ -58,7 +58,7 @@ inline double time_of(Device& device, const Effort& effort, const Run& run) {
   return median(times);
 }
 
-// Normal numbers on a device, of a type; released with it.
+// Normally distributed numbers of a type on a device; released with the object.
 class Numbers {
  public:
   Numbers(Device& device, std::int64_t count, Number type, std::uint32_t seed, float deviation = 1)
@@ -86,7 +86,7 @@ class Numbers {
   void* data_;
 };
 
-// Several of the same size, so that what one call reads is in no cache.
+// Several arrays of the same size, so that no call's inputs are in a cache.
 class Rotation {
  public:
   static constexpr int sets = 3;

@@ -3,11 +3,10 @@
 //
 //   simgrid_1f1b STAGES MICROBATCHES FORWARD_NS BACKWARD_NS LATENCY_NS [BYTES BYTES_PER_S]
 //
-// One actor a rank does its forwards and backwards in 1F1B order. Results
-// travel as detached messages over one link a directed pair of neighbours,
-// without holding the sender; a receiver is known beforehand, so that a
-// message leaves at once. The network model is the plain one: latency plus
-// size over bandwidth, shared max-min. Prints the makespan in milliseconds.
+// One actor per rank does its forwards and backwards in 1F1B order. Results travel as detached
+// messages over one link per directed pair of neighbours, without blocking the sender; receivers
+// are known beforehand, so that a message leaves at once. The network model is the plain one:
+// latency plus size over bandwidth, shared max-min. Prints the makespan in milliseconds.
 #include <xbt/log.h>
 
 #include <algorithm>
@@ -43,7 +42,7 @@ class Rank {
     from_next_->set_receiver(sg::Actor::self());
     to_previous_ = mailbox(index_, index_ - 1);
     to_next_ = mailbox(index_, index_ + 1);
-    sg::this_actor::yield();  // every rank has said what it receives
+    sg::this_actor::yield();  // every rank has posted its receives
     const int m = problem_.microbatches;
     const int warmup = std::min(m, problem_.stages - 1 - index_);
     for (int i = 0; i < warmup; ++i) forward();
@@ -86,7 +85,7 @@ class Rank {
 }  // namespace
 
 int main(int argc, char** argv) {
-  xbt_log_control_set("xbt_cfg.thresh:warning");  // says nothing of the settings below
+  xbt_log_control_set("xbt_cfg.thresh:warning");  // does not log the settings below
   sg::Engine engine(&argc, argv);
   if (argc != 6 && argc != 8) {
     std::fprintf(stderr,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes sim/cost/hardware/validated.json: how far predictions are off from published
-iterations that nothing was fitted on, by device, software and kind of layout.
+iterations that nothing was fitted on, by device, software and kind of layout; and from
+published peaks of memory, by device and software.
 
     bands.py            writes the file
     bands.py --check    fails where it is not what this would write
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -35,6 +36,13 @@ class Kind:
     spans_nodes: bool
     has_pipeline: bool
     is_sharded: bool
+    set: str
+
+
+@dataclass(frozen=True, order=True)
+class MemoryKind:
+    device: str
+    software: str
     set: str
 
 
@@ -64,10 +72,25 @@ def kind_of(pipesim: Pipesim, row: Row) -> Kind:
     )
 
 
-def band(outcomes: Sequence[Outcome]) -> float:
+def memory_kind_of(pipesim: Pipesim, row: Row) -> MemoryKind:
+    return MemoryKind(
+        device=device_of(pipesim, row)["name"],
+        software=software_of(pipesim, row),
+        set=row.source.value,
+    )
+
+
+def band(errors: Iterable[float]) -> float:
     """Rounded up to a thousandth."""
-    errors = sorted(abs(outcome.error) for outcome in outcomes)
-    return ceil(1000 * errors[ceil(0.8 * len(errors)) - 1]) / 1000
+    sizes = sorted(map(abs, errors))
+    return ceil(1000 * sizes[ceil(0.8 * len(sizes)) - 1]) / 1000
+
+
+def lines_of(errors: Mapping[Kind | MemoryKind, Sequence[float]]) -> str:
+    return ",\n    ".join(
+        json.dumps({**vars(kind), "rows": len(errors[kind]), "fraction": band(errors[kind])})
+        for kind in sorted(errors)
+    )
 
 
 def bands_text(pipesim: Pipesim) -> str:
@@ -78,16 +101,17 @@ def bands_text(pipesim: Pipesim) -> str:
         and row.quantity is Quantity.ITERATION
         and row.source not in NOT_MEASURED
     ]
-    kinds = defaultdict(list)
+    times: dict[Kind, list[float]] = defaultdict(list)
+    peaks: dict[MemoryKind, list[float]] = defaultdict(list)
     for outcome in predict_rows(pipesim, rows):
-        kinds[kind_of(pipesim, outcome.row)].append(outcome)
-    lines = [
-        json.dumps({**vars(kind), "rows": len(kinds[kind]), "fraction": band(kinds[kind])})
-        for kind in sorted(kinds)
-    ]
+        times[kind_of(pipesim, outcome.row)].append(outcome.error)
+        if outcome.peak_error is not None:
+            peaks[memory_kind_of(pipesim, outcome.row)].append(outcome.peak_error)
     return (
         '{\n  "format": "pipesim-validated",\n  "version": 1,\n  "sets": [\n    '
-        + ",\n    ".join(lines)
+        + lines_of(times)
+        + '\n  ],\n  "memory_sets": [\n    '
+        + lines_of(peaks)
         + "\n  ]\n}\n"
     )
 

@@ -26,7 +26,7 @@ std::string failure(const std::string& path, std::string_view what) {
   throw work_error(failure(path, what));
 }
 
-// Closed with it.
+// Owns a descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -57,7 +57,7 @@ class MachineFile final : public DiskFile {
   }
 
   void write(std::span<const std::byte> bytes) override {
-    // Linux writes no more at once.
+    // Linux writes at most this much per call.
     constexpr std::size_t most = std::size_t{1} << 30;
     while (!bytes.empty()) {
       const ssize_t count = ::write(file_.number(), bytes.data(), std::min(bytes.size(), most));

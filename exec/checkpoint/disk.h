@@ -26,28 +26,28 @@ class Disk {
  public:
   virtual ~Disk() = default;
 
-  // One that is there already stays, with what is in it.
+  // An existing one is kept, with its contents.
   virtual void make_folder(const std::string& path) = 0;
-  // An empty one, in place of any that is there.
+  // Creates an empty one, replacing any existing one.
   virtual std::unique_ptr<DiskFile> create(const std::string& path) = 0;
   virtual void sync_folder(const std::string& path) = 0;
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void remove_file(const std::string& path) = 0;
-  virtual void remove_folder(const std::string& path) = 0;  // an empty one
+  virtual void remove_folder(const std::string& path) = 0;  // must be empty
 };
 
 // The machine's disk: a static object, always valid.
 Disk& machine_disk();
 
-// The names in a folder, in order; none where there is no such folder. What can't be read is an
-// input error.
+// The names in a folder, sorted; none if there is no such folder. Throws an input error if it can't
+// be read.
 std::vector<std::string> names_in(const std::string& folder);
 
-// The bytes of a regular file, or nothing where there is none.
+// The size of a regular file, or nothing if there is none.
 std::optional<std::int64_t> size_of_file(const std::string& path);
 
-// A file's bytes in memory, read as they are looked at. Whoever maps one knows that it is whole
-// and that nobody shortens it. One owner; any thread may read.
+// A file mapped into memory. The caller must know that it is complete and that nobody truncates it.
+// One owner; any thread may read.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);

@@ -27,7 +27,7 @@ std::string join(const std::string& folder, std::string_view name) {
   return fmt::format("{}/{}", folder, name);
 }
 
-// The number behind the prefix, where the name is one of those.
+// The number after the prefix, if the name is one of those.
 std::optional<std::int64_t> iteration_in(std::string_view name, std::string_view prefix) {
   if (!name.starts_with(prefix)) return {};
   name.remove_prefix(prefix.size());
@@ -82,7 +82,7 @@ FoundCheckpoints find_checkpoints(const std::string& folder) {
       Manifest manifest = parse_manifest(read_file(path), path);
       if (manifest.iteration != one.iteration) {
         throw input_error(
-            fmt::format("{}: is of iteration {}", printable(path), manifest.iteration));
+            fmt::format("{}: is from iteration {}", printable(path), manifest.iteration));
       }
       found.by_age.push_back({one.path, std::move(manifest), !one.is_named});
     } catch (const Error& error) {
@@ -130,7 +130,7 @@ std::string CheckpointFolder::open(std::int64_t iteration) {
   return path;
 }
 
-// The manifest first, so that what is left of it is none.
+// The manifest first, so that the rest is not a checkpoint.
 void CheckpointFolder::remove(const std::string& checkpoint) {
   std::vector<std::string> names = names_in(checkpoint);
   std::stable_partition(names.begin(), names.end(),
@@ -144,7 +144,7 @@ void CheckpointFolder::prepare() {
     disk_.make_folder(path_);
     const std::string parent = std::filesystem::path(path_ + "/.").parent_path().parent_path();
     disk_.sync_folder(parent.empty() ? "." : parent);
-    write_synced(disk_, join(path_, incoming_mark), "");  // shows that it can be written
+    write_synced(disk_, join(path_, incoming_mark), "");  // checks that it is writable
     for (const FoundCheckpoint& one : find_checkpoints(path_).by_age) {
       if (one.is_incoming && is_whole(one)) finish(one.manifest.iteration);
     }
@@ -166,7 +166,7 @@ void CheckpointFolder::publish(const Manifest& manifest) {
   finish(manifest.iteration);
 }
 
-// From here on the checkpoint under the hidden name is whole.
+// From here on the checkpoint under the hidden name is complete.
 void CheckpointFolder::finish(std::int64_t iteration) {
   std::vector<std::int64_t> others;
   for (const std::string& name : names_in(path_)) {

@@ -25,7 +25,7 @@ struct SavePlan {
   std::string folder;
   int every = 10;  // iterations, counted from the start of training, and after the last
   int keep = 2;
-  bool beside = false;  // the iterations that follow
+  bool beside = false;  // writes during the following iterations
 
   bool operator==(const SavePlan&) const = default;
 };
@@ -36,33 +36,33 @@ struct FoundCheckpoint {
   bool is_incoming = false;
 };
 struct FoundCheckpoints {
-  std::vector<FoundCheckpoint> by_age;  // the newest first, as far as their manifests are whole
-  std::vector<std::string> damaged;     // of the others, what is wrong, in the same order
+  std::vector<FoundCheckpoint> by_age;  // the newest first, those with complete manifests
+  std::vector<std::string> damaged;     // what is wrong with the others, in the same order
 };
-// Only looks. Files of checkpoints are not read.
+// Read-only; does not read the files of checkpoints.
 FoundCheckpoints find_checkpoints(const std::string& folder);
 
-// The name of the checkpoint that is marked as the newest, if one is.
+// The name of the checkpoint marked as the newest, if any.
 std::optional<std::string> marked_checkpoint(const std::string& folder);
 
-// Reads that file of a checkpoint: what is wrong with it, if anything.
+// Reads that file of a checkpoint; returns what is wrong with it, if anything.
 std::optional<std::string> find_damage(const std::string& checkpoint, const CheckpointFile& file);
 
 class CheckpointFolder {
  public:
-  // Keeps so many, from 1.
+  // Keeps so many checkpoints, at least 1.
   CheckpointFolder(Disk& disk, std::string path, int keep);
 
   const std::string& path() const { return path_; }
-  // Before the first save: makes the folder, finishes what lacks nothing but its name, removes
-  // what was left unfinished. An input error where it can't be written.
+  // Call before the first save: makes the folder, finishes checkpoints that lack only their name,
+  // removes unfinished ones. Throws an input error if the folder is not writable.
   void prepare();
   // A name for the file of a rank.
   static std::string file_of(int rank);
   // The folder to write a checkpoint's files in; creates it.
   std::string open(std::int64_t iteration);
-  // All its files are written and synced. Those of later iterations are of a past that this
-  // training has left, and go, too.
+  // Expects all files to be written and synced. Also removes checkpoints of later iterations, which
+  // this training has abandoned.
   void publish(const Manifest& manifest);
 
  private:

@@ -42,7 +42,7 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   if (hashed.empty() || !text.ends_with(hash_end) ||
       text.substr(hashed.size(), hash_begin.size()) != hash_begin ||
       text.substr(hashed.size() + hash_begin.size(), hash_digits) != hash_of(hashed)) {
-    refuse("is not whole: its hash is not that of what it says");
+    refuse("is damaged: its hash does not match its contents");
   }
   const JsonValue document = parse_json(text, path);
   JsonMembers members(JsonCursor(document, path));

@@ -20,7 +20,7 @@ struct CheckpointFile {
 };
 
 struct Manifest {
-  std::int64_t iteration = 0;  // so many have been done
+  std::int64_t iteration = 0;  // iterations done
   std::string training;        // a JSON object
   std::vector<CheckpointFile> files;
 };
@@ -30,8 +30,8 @@ inline constexpr std::int64_t manifest_version = 1;
 inline constexpr std::int64_t most_iterations = 1'000'000'000'000;
 
 std::string to_text(const Manifest& manifest);
-// One that is not whole, of another version, or that names files outside of its folder, is an
-// input error that names `path`.
+// A manifest that is incomplete, of another version, or that names files outside of its folder, is
+// an input error that names `path`.
 Manifest parse_manifest(std::string_view text, const std::string& path);
 
 }  // namespace pipesim::exec

@@ -14,12 +14,12 @@ namespace {
 
 bool has_whole_rows(const Shard& shard) { return shard.row_size() == shard.width; }
 
-// Visits the runs of those numbers that lie in a window of the whole: (where one begins in the
-// whole, where among its own, how many).
+// Visits the runs of those numbers within a window of the whole: (index in the whole, index among
+// its own, count).
 template <typename Visit>
 void for_each_run(const Numbers& numbers, const Range& window, const Visit& visit) {
   const Shard& shard = numbers.shard;
-  // `own` is a run of the shard's numbers, which begins there in the whole.
+  // `own` is a run of the shard's numbers, which begins at `in_whole`.
   const auto clip = [&](std::int64_t in_whole, const Range& own) {
     const Range mine = common(own, numbers.range);
     const std::int64_t shift = in_whole - own.begin;
@@ -73,7 +73,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   return value;
 }
 
-// One that is not empty.
+// A non-empty range.
 std::optional<Range> range_of(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) return {};

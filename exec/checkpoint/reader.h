@@ -18,21 +18,21 @@ namespace pipesim::exec {
 
 class CheckpointReader {
  public:
-  // A file that is none of safetensors, or holds what no snapshot is, is an input error.
+  // Throws an input error if a file is not safetensors, or its contents are not a snapshot's.
   CheckpointReader(const std::string& path, const Manifest& manifest);
 
   const std::string& path() const { return path_; }
   bool has(std::string_view key) const { return arrays_.contains(key); }
-  // Those that begin so, in order.
+  // Keys with that prefix, in order.
   std::vector<std::string> keys(std::string_view prefix = {}) const;
-  // How many numbers of an array there are.
+  // How many numbers of an array the files have.
   std::int64_t size(std::string_view key) const;
 
-  // Whether each of an array's numbers is there exactly once.
+  // Whether the files have each of an array's numbers exactly once.
   bool is_whole(std::string_view key, std::int64_t size) const;
 
-  // Those numbers of an array, from `to` on, or added to what is there. An array that lacks some
-  // is an input error.
+  // Copies those numbers of an array to `to`, or adds them there. Throws an input error if the
+  // array lacks some.
   void read(std::string_view key, const Numbers& numbers, float* to) const;
   void add(std::string_view key, const Numbers& numbers, float* to) const;
 

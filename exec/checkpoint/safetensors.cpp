@@ -17,7 +17,7 @@ namespace pipesim::exec {
 namespace {
 
 constexpr std::int64_t length_bytes = 8;
-// As safetensors itself allows.
+// safetensors' own limit.
 constexpr std::int64_t most_header_bytes = 100'000'000;
 constexpr std::int64_t boundary = 64;
 
@@ -46,7 +46,7 @@ TensorEntry entry_of(const std::string& name, const JsonCursor& value, std::int6
   const JsonCursor type = members.required("dtype");
   entry.type = type.string();
   const std::int64_t each = bytes_of_type(entry.type);
-  if (each == 0) type.fail("is of no known type");
+  if (each == 0) type.fail("is not a known type");
   std::int64_t bytes = each;
   const JsonCursor shape = members.required("shape");
   for (const JsonCursor& side : shape.array()) {

@@ -1,6 +1,6 @@
-// Files of named arrays in the form of safetensors (huggingface/safetensors): eight bytes, little
-// endian, with the size of a JSON header that says each tensor's type, shape and place; then the
-// numbers.
+// Files of named arrays in the safetensors format (huggingface/safetensors): eight bytes, little
+// endian, with the size of a JSON header, which has each tensor's type, shape and position; then
+// the numbers.
 //
 // Reading trusts nothing: tensors must be within the file, consecutive, and of the size that type
 // and shape give. Plain values and pure functions; any thread.
@@ -20,30 +20,30 @@ struct TensorEntry {
   std::string name;
   std::string type;  // "F32", "I64", ...
   std::vector<std::int64_t> shape;
-  // Bytes from the end of the header on.
+  // Byte offsets from the end of the header.
   std::int64_t begin = 0;
   std::int64_t end = 0;
 
   std::int64_t bytes() const { return end - begin; }
-  // Of its shape, 1 of none.
+  // The product of its shape, 1 for an empty one.
   std::int64_t numbers() const;
 };
 
 struct TensorFile {
-  std::int64_t header_bytes = 0;  // with the eight before
+  std::int64_t header_bytes = 0;  // including the first eight
   std::vector<TensorEntry> entries;
   std::map<std::string, std::string> metadata;
 };
 
-// Bytes of a number of that type, 0 of an unknown one.
+// Bytes per number of that type, 0 for an unknown one.
 std::int64_t bytes_of_type(std::string_view type);
 
-// The beginning of a file of those, in their order, of which places are not looked at. It ends on
-// a boundary of 64 bytes, so that numbers can be mapped as they stand.
+// The beginning of a file of these entries, in order; their positions are ignored. It ends on a
+// boundary of 64 bytes, so that numbers can be mapped in place.
 std::string tensor_header(const std::vector<TensorEntry>& entries,
                           const std::map<std::string, std::string>& metadata = {});
 
-// What is wrong with the file is an input error that names `path`.
+// Throws an input error that names `path` if anything is wrong with the file.
 TensorFile read_tensor_header(std::span<const std::byte> file, const std::string& path);
 
 }  // namespace pipesim::exec

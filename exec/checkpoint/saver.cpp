@@ -27,8 +27,8 @@ std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-// A rank's thread may be kept to one processor, which a thread that it starts inherits: what is
-// written beside would take turns with what it is beside.
+// A rank's thread may be pinned to one processor, and threads that it starts inherit that: the
+// background write would compete with the rank's compute.
 void go_to_any_processor() {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -45,7 +45,7 @@ Saver::Saver(Disk& disk, Device& device, Transport& transport, const SavePlan& p
       folder_(disk, plan.folder, plan.keep),
       beside_(plan.beside) {}
 
-// Messages have their buffers here.
+// Messages have their buffers in this object.
 Saver::~Saver() {
   if (sending_ || awaits_reports()) transport_.abandon();
 }
@@ -142,7 +142,7 @@ void Saver::publish(bool waits) {
   note_written();
 }
 
-// Its thread has ended.
+// Call after its thread has ended.
 void Saver::note_written() {
   if (beside_) {
     written_.push_back({manifest_.iteration, snapshot_.bytes(), copied_ns_, through_ns_});

@@ -30,25 +30,25 @@ class Saver {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  // Rank 0, before any save.
+  // Called on rank 0, before any save.
   void prepare() { folder_.prepare(); }
-  // A manifest without files, which rank 0's is, and the rank's own arrays. Waits for the save
-  // before. Returns how many bytes the arrays have.
+  // Saves the rank's own arrays; rank 0's manifest counts, without files. Waits for the previous
+  // save. Returns the bytes of the arrays.
   std::int64_t save(const Manifest& manifest, const std::vector<SavedArray>& arrays);
-  // Goes on with what is under way, without waiting.
+  // Advances pending saves, without blocking.
   void poll() { go_on(false); }
-  // Until nothing is under way any more.
+  // Blocks until no save is pending.
   void finish() { go_on(true); }
 
-  // What was written beside, from the end of its copy until the rank was through with it: it had
-  // written, and rank 0 had published. By CLOCK_MONOTONIC.
+  // A background write, from the end of its copy until the rank had finished: it had written, and
+  // rank 0 had published. By CLOCK_MONOTONIC.
   struct Written {
     std::int64_t iteration;  // the manifest's
     std::int64_t bytes;
     std::int64_t start_ns;
     std::int64_t end_ns;
   };
-  // Those since it was asked last.
+  // Those since the last call.
   std::vector<Written> take_written() { return std::exchange(written_, {}); }
 
  private:
@@ -71,7 +71,7 @@ class Saver {
   CheckpointFolder folder_;
   bool beside_;
   Snapshot snapshot_;
-  Manifest manifest_;  // of what is under way
+  Manifest manifest_;  // of the pending save
   std::future<CheckpointFile> writing_;
   std::int64_t copied_ns_ = 0;
   std::int64_t through_ns_ = 0;  // the writing or publishing thread's

@@ -80,7 +80,7 @@ CheckpointFile Snapshot::write(Disk& disk, const std::string& folder,
     const std::exception_ptr first = std::current_exception();
     try {
       disk.remove_file(path);
-    } catch (const Error&) {  // the first failure tells
+    } catch (const Error&) {  // the first failure is reported
     }
     std::rethrow_exception(first);
   }

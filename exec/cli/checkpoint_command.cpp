@@ -39,27 +39,27 @@ void show(const CheckpointCommandFlags& flags) {
   print(flags.json ? checkpoint_json(list, one, numbers) : checkpoint_text(list, one, numbers));
 }
 
-// A line each, the newest first.
+// One line per checkpoint, the newest first.
 void verify(const CheckpointCommandFlags& flags) {
   const CheckpointList list = list_checkpoints(*flags.folder);
   std::string first;
   std::int64_t faults = 0;
   const auto tell = [&](const std::string& fault) {
-    print(fmt::format("not whole: {}\n", fault));
+    print(fmt::format("damaged: {}\n", fault));
     if (faults++ == 0) first = fault;
   };
   for (const CheckpointSummary& one : list.by_age) {
     if (const auto fault = find_fault(one)) {
       tell(*fault);
     } else {
-      print(fmt::format("{}: {}\n", one.name(), wholeness(one)));
+      print(fmt::format("{}: {}\n", one.name(), completeness(one)));
     }
   }
   for (const std::string& damage : list.damaged) tell(damage);
   finish_printing();
   if (faults == 0) return;
   const auto all = static_cast<std::int64_t>(list.by_age.size() + list.damaged.size());
-  throw work_error(fmt::format("{}: {} of {} {} not whole; the first: {}", printable(*flags.folder),
+  throw work_error(fmt::format("{}: {} of {} {} damaged; the first: {}", printable(*flags.folder),
                                faults, plural(all, "checkpoint"), faults == 1 ? "is" : "are",
                                first));
 }
@@ -72,7 +72,7 @@ void write_export(const CheckpointCommandFlags& flags) {
         fmt::format("{}: safetensors are not compressed; omit .gz", printable(*flags.weights)));
   }
   const CheckpointSummary one =
-      find_whole_checkpoint(*flags.folder, iteration, [](const std::string& damage) {
+      find_complete_checkpoint(*flags.folder, iteration, [](const std::string& damage) {
         complain(fmt::format("pipeexec: passes over a checkpoint: {}\n", printable(damage)));
       });
   if (!one.facts.model) {

@@ -8,17 +8,17 @@
 
 namespace pipesim::exec {
 
-// The values of its commands' flags.
+// The flags of its subcommands.
 struct CheckpointCommandFlags {
-  Flag folder;     // what show, verify and export look at
-  Flag iteration;  // of show and export
+  Flag folder;     // for show, verify and export
+  Flag iteration;  // for show and export
   bool json = false;
-  Flag weights;  // what export writes, or import reads
+  Flag weights;  // written by export, or read by import
   Flag config;
-  Flag model, saved;  // of import
+  Flag model, saved;  // for import
 };
 
-// Adds the subcommands. Flags and launch outlive the program; a launch that is wrong does not
+// Adds the subcommands. Flags and launch must outlive the program; an invalid launch does not
 // matter here.
 void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
                     const std::optional<Launch>& launch);

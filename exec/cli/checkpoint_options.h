@@ -17,9 +17,9 @@ struct CheckpointFlags {
 };
 
 void add_checkpoint_flags(CommandLine& program, CheckpointFlags& flags);
-// An input error if one lacks the flag it depends on. Nothing if nothing is saved.
+// Throws an input error if one lacks the flag it depends on. Nothing if nothing is saved.
 std::optional<SavePlan> read_saves(const CheckpointFlags& flags);
-// The folder to resume from, empty where there is none.
+// The folder to resume from, empty if there is none.
 std::string read_resume(const CheckpointFlags& flags);
 
 }  // namespace pipesim::exec

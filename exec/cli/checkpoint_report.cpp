@@ -82,7 +82,7 @@ std::string detail_lines(const CheckpointSummary& one) {
   return out;
 }
 
-// Layers that follow each other with the same numbers.
+// Consecutive layers with the same numbers.
 struct LikeLayers {
   std::string name;
   std::size_t first = 0;
@@ -185,9 +185,9 @@ Json summary_json(const CheckpointSummary& one) {
 std::string checkpoint_text(const CheckpointList& list, const CheckpointSummary& one,
                             const ShownNumbers& numbers) {
   std::string out = list_table(list);
-  for (const std::string& damage : list.damaged) out += fmt::format("not whole: {}\n", damage);
+  for (const std::string& damage : list.damaged) out += fmt::format("damaged: {}\n", damage);
   out += "\n" + detail_lines(one) + "\n";
-  if (!numbers.fault.empty()) return out + fmt::format("not whole: {}\n", numbers.fault);
+  if (!numbers.fault.empty()) return out + fmt::format("damaged: {}\n", numbers.fault);
   return out + number_table(numbers.layers);
 }
 
@@ -214,9 +214,9 @@ std::string checkpoint_json(const CheckpointList& list, const CheckpointSummary&
   return json.dump(2) + "\n";
 }
 
-std::string wholeness(const CheckpointSummary& checkpoint) {
+std::string completeness(const CheckpointSummary& checkpoint) {
   return fmt::format(
-      "whole, {}, {}",
+      "complete, {}, {}",
       plural(static_cast<std::int64_t>(checkpoint.found.manifest.files.size()), "file"),
       format_bytes(checkpoint.bytes()));
 }

@@ -14,14 +14,14 @@ struct ShownNumbers {
   std::string fault;
 };
 
-// All of a folder's, and what one holds. Lines of 80 columns at most, but for names and what is
-// wrong.
+// All checkpoints of a folder, and the contents of one. Lines of at most 80 columns, except for
+// names and faults.
 std::string checkpoint_text(const CheckpointList& list, const CheckpointSummary& one,
                             const ShownNumbers& numbers);
 std::string checkpoint_json(const CheckpointList& list, const CheckpointSummary& one,
                             const ShownNumbers& numbers);
 
-// "whole, 2 files, 19.2 MiB".
-std::string wholeness(const CheckpointSummary& checkpoint);
+// "complete, 2 files, 19.2 MiB".
+std::string completeness(const CheckpointSummary& checkpoint);
 
 }  // namespace pipesim::exec

@@ -32,7 +32,7 @@
 namespace pipesim::exec {
 namespace {
 
-// What rank 0 says once all ranks are done.
+// Rank 0's report once all ranks are done.
 void tell(const Flags& flags, const Task& task, const RunResult& result,
           std::optional<OutputFile>& trace, bool launched) {
   if (trace) trace->commit();
@@ -61,16 +61,16 @@ void draw_layout(const Flags& flags, const Task& task, bool launched) {
   finish_printing();
 }
 
-// All ranks take part. The launcher's local rank, since the launcher knows which devices it
-// lets each see: containers may share a host, and not its GPUs. Where it tells none, how many
-// lower ranks this one shares its host with.
+// Called by all ranks. The launcher's local rank, since the launcher knows which devices each may
+// see: containers may share a host, but not its GPUs. Without one, the number of lower ranks on the
+// same host.
 int rank_within_host(Transport& transport, const std::optional<int>& told) {
   const SharedClocks hosts = find_shared_clocks(transport, Clock());
   const auto own = hosts.begin() + transport.rank();
   return told.value_or(static_cast<int>(std::count(hosts.begin(), own, *own)));
 }
 
-// All ranks take part; rank 0 gets what each tells of itself.
+// Called by all ranks; rank 0 gets the facts of each.
 std::vector<RankFacts> gather_facts(Transport& transport, const RankFacts& own) {
   const auto gather_text = [&](const std::string& text) {
     std::vector<std::string> all;
@@ -95,11 +95,11 @@ std::string this_host() {
   return name.data();
 }
 
-// All ranks take part; rank 0 prints.
+// Called by all ranks; rank 0 prints.
 void list_ranks(const Flags& flags, const Ranks& ranks, Transport& transport, const Device& device,
                 int local_rank) {
   const std::string name = device_name(flags.device.value_or("cpu"), local_rank);
-  // A GPU's description doesn't tell which one; an emulated device's is the CPU's.
+  // A GPU's description doesn't identify it; an emulated device's is the CPU's.
   const std::string what = names_a_gpu(name)         ? name + ", " + device.description()
                            : name == emulated_device ? name
                                                      : device.description();
@@ -112,8 +112,8 @@ void list_ranks(const Flags& flags, const Ranks& ranks, Transport& transport, co
   finish_printing();
 }
 
-// On one rank, from flags to the report. Ranks agree that all could set up,
-// and in the end on how it went.
+// Runs one rank, from flags to the report. Ranks agree that all could set up, and finally on the
+// outcome.
 void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
               const std::optional<Launch>& launch, std::optional<int>& stopped_by) {
   const bool launched = ranks.by_mpi && launch;
@@ -128,7 +128,7 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
     if (!flags.list_ranks || flags.schedule.schedule) task = make_task(flags, control.ranks());
   });
   agree_on(control, "--transport", ranks.transport);
-  // All ranks ask, since not all need have the same device.
+  // All ranks ask, since they may have different devices.
   const int local_rank =
       rank_within_host(control, launch && !flags.rank ? launch->local_rank : std::nullopt);
   agree(control, [&] {
@@ -180,7 +180,7 @@ std::unique_ptr<Transport> connect(const Ranks& ranks) {
                             std::chrono::nanoseconds(ranks.patience_ns));
 }
 
-// An error, the same on all ranks, where MPI doesn't know who has started them.
+// Throws an error, the same on all ranks, if MPI doesn't know its launcher.
 std::unique_ptr<Transport> start_mpi(const Ranks& ranks, const std::optional<Launch>& launch) {
   const StartLimit limit{
       std::chrono::nanoseconds(ranks.patience_ns), [&] {
@@ -213,7 +213,7 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
   const Ranks ranks = choose_ranks(flags, launch);
   std::optional<StopSignal> stop_signal;
   if (flags.checkpoints.folder) stop_signal.emplace();
-  std::optional<int> stopped_by;  // rank 0's, where it is here
+  std::optional<int> stopped_by;  // rank 0's, if it is in this process
   std::optional<InputCommand> input;
   if (flags.input.pipeline) input.emplace(flags, ranks, launch);
   const RankWork work = [&](Transport& transport) {
@@ -235,7 +235,7 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
     complain(fmt::format("pipeexec: rank {}: {}\n", transport->rank(), printable(error)));
   });
   transport.reset();
-  if (!went_well) std::exit(1);  // all is said
+  if (!went_well) std::exit(1);  // everything is printed
   if (stopped_by) std::exit(128 + *stopped_by);
 }
 
@@ -246,7 +246,7 @@ void pass_on(const Error& error, const Flags& flags, const Launch& launch) {
     std::exit(error.exit_status());
   }
   if (!mpi_left_out().empty()) return;
-  // Where rank 0 has found the same, it ends the job while this waits for it.
+  // If rank 0 has found the same, it ends the job while this one waits for it.
   try {
     agree(*make_mpi_transport(), [&] { throw error; });
   } catch (const AgreedError&) {

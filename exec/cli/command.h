@@ -7,12 +7,12 @@
 
 namespace pipesim::exec {
 
-// Runs all ranks of this process; prints what rank 0 has to say.
+// Runs all ranks of this process; prints rank 0's report.
 void run_command(const Flags& flags, const std::optional<Launch>& launch);
 
-// For a rank that a launcher has started and that does not speak: lets the one that does
-// tell of an error that only this rank may have. Does nothing where all ranks know. Where
-// TCP would connect them, nobody hears yet: then this rank speaks, and ends.
+// For a launched rank that does not print: passes an error that only this rank may have to the one
+// that prints. Does nothing if all ranks know it. Before TCP connects them there is no other rank:
+// then this rank prints it, and exits.
 void pass_on(const Error& error, const Flags& flags, const Launch& launch);
 
 }  // namespace pipesim::exec

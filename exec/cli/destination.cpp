@@ -12,7 +12,7 @@ Destination::Destination(int descriptor, bool launched) : descriptor_(descriptor
   if (!launched) return;
   const std::string path = fmt::format("/proc/{}/fd/{}", ::getppid(), descriptor);
   opened_ = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-  descriptor_ = opened_;  // where it can't be opened: no terminal
+  descriptor_ = opened_;  // -1 if it can't be opened: no terminal
 }
 
 Destination::~Destination() {

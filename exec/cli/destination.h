@@ -3,8 +3,8 @@
 
 namespace pipesim::exec {
 
-// A launcher gives its processes pseudo terminals and pipes of its own; what counts is what it
-// writes to itself. Owns what it has opened.
+// A launcher gives its processes its own pseudo terminals and pipes; the launcher's own output
+// counts. Owns the descriptor that it opened.
 class Destination {
  public:
   Destination(int descriptor, bool launched);

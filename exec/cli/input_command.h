@@ -10,18 +10,18 @@
 
 namespace pipesim::exec {
 
-// For all ranks of this process. Flags, ranks and launch outlive it.
+// For all ranks of this process. Flags, ranks and launch must outlive it.
 class InputCommand {
  public:
   InputCommand(const Flags& flags, const Ranks& ranks, const std::optional<Launch>& launch)
       : flags_(flags), ranks_(ranks), launch_(launch) {}
 
-  // On each rank's thread, from flags to the report, which rank 0 prints; it gets the signal that
-  // the run was stopped by.
+  // On each rank's thread, from flags to the report, which rank 0 prints; rank 0 gets the signal
+  // that stopped the run.
   void run_rank(Transport& transport, std::optional<int>& stopped_by);
 
  private:
-  // By the first who asks; an input error for everyone.
+  // Made by the first caller; an input error is thrown to all.
   void make_job(int ranks);
   void tell(const InputResult& result, std::optional<OutputFile>& trace, bool launched) const;
 

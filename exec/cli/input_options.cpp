@@ -20,7 +20,7 @@ constexpr int usual_batches = 16;
 constexpr std::int64_t usual_batch_size = 256;
 constexpr int most_threaded_ranks = 1024;
 
-// Without --input-pipeline itself and --ranks, which others have, too.
+// Without --input-pipeline itself and --ranks, which other commands have, too.
 std::vector<FlagHelp> own_input_flags(InputFlags& flags) {
   return {{"--batches", &flags.batches, "N", "batches per rank; default 16, all of --data"},
           {"--batch-size", &flags.batch_size, "N", "samples per batch of a rank; default 256"},
@@ -60,7 +60,7 @@ InputProgram program_of(const Flags& flags, int ranks, int batches) {
   return choose_input_program(request);
 }
 
-// Batches that are asked for; 0 where the program's file has them.
+// The requested batches; 0 if the program's file has them.
 int asked_batches(const Flags& flags) {
   if (flags.input.batches) return parse_count(*flags.input.batches, "--batches");
   return names_input_program_file(*flags.input.pipeline) ? 0 : usual_batches;
@@ -104,11 +104,11 @@ ShardingPlan plan_of(const Flags& flags, const RecommendationModel& model, int r
     throw input_error(
         "--sharding auto: pipesim chooses it, and prints it with --json; give that as a file");
   }
-  // What only a simulated cluster has nodes for is refused later.
+  // Plans that need the nodes of a simulated cluster are refused later.
   return read_sharding_plan(*asked, model, ranks, ranks);
 }
 
-// Of a source that ends, what is not for evaluation where no other number is given.
+// By default all batches of a finite source that are not for evaluation.
 int batches_of(const Flags& flags, const InputJob& job) {
   const RecommendationTraining& training = *job.training;
   std::int64_t batches = asked_batches(flags);

@@ -10,20 +10,20 @@ namespace pipesim::exec {
 
 struct Flags;
 
-// Those of input pipelines alone; more are shared with schedules.
+// The flags only of input pipelines; others are shared with schedules.
 struct InputFlags {
   Flag pipeline, batches, batch_size, stages, sharding, table_optimizer, epochs, evaluate;
 };
 
 void add_input_flags(CommandLine& program, InputFlags& flags);
 
-// An input error where flags of schedules are given with --input-pipeline, or its own without.
+// Throws an input error if flags of schedules are given with --input-pipeline, or its own without.
 void check_input_flags(const CommandLine& program, const Flags& flags);
 
-// How many ranks are asked for, as threads of this process.
+// The number of ranks requested, as threads of this process.
 int count_input_ranks(const Flags& flags);
 
-// Whatever is wrong with it is an input error, found before anything of its size is built, but for
+// Throws an input error if anything is wrong with it, before anything of its size is built, except
 // batches read from a file.
 InputJob make_input_job(const Flags& flags, int ranks);
 

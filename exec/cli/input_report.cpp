@@ -20,7 +20,7 @@ std::string run_lines(const InputJob& job, const InputResult& result) {
                         printable(training.model.name),
                         plural(std::ssize(training.model.tables), "table"),
                         plural(training.batch_size, "sample"), printable(job.source->name()));
-    // Of a source without end nothing is.
+    // Nothing is left out of an infinite source.
     const std::string left_out =
         job.source->samples() ? left_out_note(*job.source, training.batch_size, ranks) : "";
     if (!left_out.empty()) text += fmt::format("        {}\n", left_out);
@@ -57,7 +57,7 @@ std::string run_lines(const InputJob& job, const InputResult& result) {
 std::string input_run_report(const InputJob& job, const InputResult& result,
                              const Terminal& terminal) {
   if (result.run.spans.empty()) {
-    return wrap(fmt::format("{}: the checkpoint is of {} batches, as many as were asked for: "
+    return wrap(fmt::format("{}: the checkpoint has {} batches, all that were asked for: "
                             "nothing is left to do\nloss    {:.6g} at last\n",
                             job.program.name, *result.resumed_at, result.losses.back()),
                 terminal.width);

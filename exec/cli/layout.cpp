@@ -6,7 +6,7 @@
 namespace pipesim::exec {
 namespace {
 
-// What a training keeps and sends, as costs say it.
+// The memory and messages of a training, as costs.
 Costs bytes_of_training(const TrainingJob& training, const std::vector<std::int64_t>& parameters) {
   Costs costs;
   const std::vector<std::int64_t> messages = training.message_bytes();
@@ -46,7 +46,7 @@ PipelineLayout layout_of(const Task& task) {
     }
   }
   const Costs costs = bytes_of_training(training, parameters);
-  // Two copies of a tied matrix on one rank are one of the model's.
+  // Two copies of a tied matrix on one rank count once in the model.
   const Model& model = training.model;
   const Placement& placement = training.program.placement;
   if (model.tied_head && placement.has(placement.rank_of(0), placement.stages() - 1)) {

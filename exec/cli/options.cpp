@@ -78,8 +78,8 @@ bool parse_overlap(const Flag& flag, int tensor_parallel, std::vector<std::strin
       fmt::format("--tensor-overlap: unknown value {}; known: on, off", quote(*flag)));
 }
 
-// Refuses what would not fit into this machine, which all ranks share. What lies
-// on GPUs is found out when they are asked for it.
+// Refuses a training that does not fit into this machine, which all ranks share. GPUs report a lack
+// of their memory when allocating.
 void check_fits(const TrainingJob& training, bool on_gpus) {
   const Schedule& program = training.program;
   const Model& model = training.model;
@@ -89,9 +89,9 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
   const auto microbatches = static_cast<double>(program.microbatches);
   const int shards = training.tensor_parallel;
   struct Kept {
-    double whole = 0;  // by a stage, of one F
-    double held = 0;   // from the F on
-    double again = 0;  // for a backward, of a layer
+    double whole = 0;  // of a stage, for one F
+    double held = 0;   // from F on
+    double again = 0;  // during a backward, for a layer
   };
   std::vector<Kept> kept(static_cast<std::size_t>(program.stages()));
   double of_all_layers = 0;
@@ -141,15 +141,15 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
   if (model.tied_head) {
     states += 4 * static_cast<double>(model.vocabulary_size * model.hidden_size);
   }
-  // Of each replica; what replicas split is not looked at.
+  // Per replica; sharding of states is ignored.
   numbers = pipelines * numbers + replicas * states;
-  // The reference of a verification keeps everything, and has weights of its own.
+  // The reference of a verification keeps everything, and has its own weights.
   if (training.verify)
     numbers += states + pipelines * training.most_passes() * microbatches * of_all_layers;
 
   if (on_gpus) numbers = 0;
 
-  // What every rank has of the program and the text, and what it writes down.
+  // Every rank's program and text, and its recordings.
   const auto actions = static_cast<double>(program.actions.size());
   const double every_rank = 40 * actions + static_cast<double>(training.text.bytes().size());
   double written = actions * 2 * sizeof(Span);
@@ -165,8 +165,8 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
                                                       written * training.iterations));
 }
 
-// The schedule as a program that every transport here can run: neither sends nor receives,
-// which are posted, hold up what stands behind them.
+// The schedule as a program that every transport here can run: neither sends nor receives, which
+// are posted, block later actions.
 Schedule program_of(const Schedule& schedule) {
   if (!schedule.dependencies.empty()) {
     const auto& [action, awaited] = schedule.dependencies.front();
@@ -188,7 +188,7 @@ void set_faults(const Flags& flags, TrainingJob& training) {
   }
 }
 
-// What is trained on a device that computes.
+// Sets up a real training, for devices that compute.
 void set_model(const Flags& flags, TrainingJob& training, std::vector<std::string>& notes) {
   for (const auto& [flag, name] : {std::pair(&flags.costs, "--costs"), {&flags.pace, "--pace"}}) {
     if (*flag) throw input_error(fmt::format("{}: only --device emulated has costs", name));
@@ -243,7 +243,7 @@ void set_model(const Flags& flags, TrainingJob& training, std::vector<std::strin
   check_fits(training, names_a_gpu(device));
 }
 
-// Of replicas and shards that both programs know what there is, less what has no effect.
+// The flags for replicas and shards that both programs have, without those that have no effect.
 Training split_of(const Flags& flags, std::vector<std::string>* notes = nullptr) {
   Training asked;
   read_replicas(flags.replicas, asked);
@@ -257,7 +257,7 @@ Training split_of(const Flags& flags, std::vector<std::string>* notes = nullptr)
   return asked;
 }
 
-// What replicas on an emulated device exchange.
+// Sets the exchanges of replicas on an emulated device.
 void set_exchanges(const Flags& flags, TrainingJob& training) {
   if (training.pace == EmulationPace::anchored) {
     throw input_error(
@@ -268,7 +268,7 @@ void set_exchanges(const Flags& flags, TrainingJob& training) {
   check_parameters_known(costs, flags.costs.value_or("the usual costs"));
   Training asked = split_of(flags);
   split_states(asked, costs);
-  costs.reduce_gradients_ns.clear();  // sums are the exchange's
+  costs.reduce_gradients_ns.clear();  // sums are part of the exchange
   double numbers = 0;
   for (StageCosts& stage : costs.stages) {
     std::int64_t own = 0;
@@ -283,7 +283,7 @@ void set_exchanges(const Flags& flags, TrainingJob& training) {
                arrays * numbers * sizeof(float) * asked.data_parallel);
 }
 
-// What takes time on one that does not.
+// Sets the costs for an emulated device.
 void set_costs(const Flags& flags, Task& task) {
   TrainingJob& training = task.training;
   const std::pair<const Flag*, std::string_view> meaningless[] = {
@@ -527,18 +527,18 @@ Mesh mesh_of(const Flags& flags, int ranks) {
   if (ranks % each != 0) {
     if (shards == 1) {
       throw input_error(
-          fmt::format("--data-parallel {}: {} can't be dealt out to {}; start a multiple of {}",
+          fmt::format("--data-parallel {}: {} can't be divided among {}; start a multiple of {}",
                       replicas, plural(ranks, "rank"), plural(replicas, "replica"), replicas));
     }
-    throw input_error(
-        fmt::format("--tensor-parallel {}{}: {} can't be dealt out to them; start a multiple of {}",
-                    shards, replicas > 1 ? fmt::format(", --data-parallel {}", replicas) : "",
-                    plural(ranks, "rank"), each));
+    throw input_error(fmt::format(
+        "--tensor-parallel {}{}: {} can't be divided among them; start a multiple of {}", shards,
+        replicas > 1 ? fmt::format(", --data-parallel {}", replicas) : "", plural(ranks, "rank"),
+        each));
   }
   return asked.mesh(static_cast<int>(ranks / each));
 }
 
-// Of a schedule with second copies of its stages, which are replicas of the first.
+// For a schedule with second copies of its stages, which are replicas of the first.
 void check_copies(const Schedule& schedule, const TrainingJob& training) {
   if (schedule.placement.copies() == 1) return;
   const auto listed = std::ranges::find_if(schedule.actions.all(), is_of_replicas, &Action::kind);

@@ -39,7 +39,7 @@ struct Flags {
 
 void add_all_flags(CommandLine& program, Flags& flags);
 
-// An input error where a file is to be written that is read, or written by another flag.
+// Throws an input error if an output file is also an input, or the output of another flag.
 void check_files(const Flags& flags);
 
 // How ranks are made.
@@ -47,19 +47,18 @@ struct Ranks {
   std::string transport;
   bool by_mpi = false;
   bool linked = false;          // their devices, too
-  std::optional<TcpPlace> tcp;  // where TCP connects them
-  int count = 1;                // of threads, where they are those of one process
+  std::optional<TcpPlace> tcp;  // if connected by TCP
+  int count = 1;                // of threads, if they are threads of one process
   std::optional<std::int64_t> eager_limit_bytes;
-  std::int64_t patience_ns = 0;  // of a wait; 0: for ever
+  std::int64_t patience_ns = 0;  // per wait; 0: forever
 };
 // Without --transport: MPI under mpirun and srun, TCP under torchrun, else threads of
 // this process.
 std::string transport_of(const Flags& flags, const std::optional<Launch>& launch);
-// An unknown transport, or one that isn't there, is an input error that lists
-// those that are.
+// Throws an input error for an unknown or unavailable transport, which lists the available ones.
 Ranks choose_ranks(const Flags& flags, const std::optional<Launch>& launch);
 
-// For this many ranks; an input error if replicas don't divide them.
+// For this many ranks; throws an input error if replicas don't divide them.
 Mesh mesh_of(const Flags& flags, int ranks);
 
 // The training on this many ranks. Anything wrong with it is an
@@ -69,7 +68,7 @@ struct Task {
   std::string title;  // of the schedule, as in a sentence
   // For each virtual stage of an emulated device, if its costs are by layer.
   std::vector<int> emulated_layers = {};
-  std::vector<std::string> notes = {};  // of flags and the model's file, for rank 0 to tell
+  std::vector<std::string> notes = {};  // about flags and the model's file, printed by rank 0
 };
 Task make_task(const Flags& flags, int ranks);
 

@@ -8,9 +8,9 @@
 
 namespace pipesim::exec {
 
-// By --rank and --ranks, or else by the launcher; the master by --master, or else by
-// MASTER_ADDR and MASTER_PORT. Nothing for another transport, which refuses these flags, but for
-// --ranks where it counts the threads of an input pipeline.
+// From --rank and --ranks, or else from the launcher; the master from --master, or else from
+// MASTER_ADDR and MASTER_PORT. Nothing for another transport, which refuses these flags, except
+// --ranks as the number of threads of an input pipeline.
 std::optional<TcpPlace> find_place(const Flags& flags, const std::optional<Launch>& launch,
                                    const std::string& transport);
 

@@ -18,7 +18,7 @@
 namespace pipesim::exec {
 namespace {
 
-// By the median iteration, or, where some of them step and others don't, by all.
+// From the median iteration or, if some of them step and others don't, from all.
 double tokens_per_second(const TrainingJob& training, const RunResult& result) {
   std::int64_t time_ns = result.median_ns();
   std::int64_t tokens = training.tokens();
@@ -99,7 +99,7 @@ std::string model_lines(const TrainingJob& training) {
   return out;
 }
 
-// A report is of the first pipeline.
+// A report shows the first pipeline.
 bool is_shown(const RankResult& rank) { return rank.at.data == 0 && rank.at.tensor == 0; }
 
 std::string tensor_lines(const TrainingJob& training, const RunResult& result) {
@@ -119,7 +119,7 @@ std::string tensor_lines(const TrainingJob& training, const RunResult& result) {
       format_time(total_ns / count), format_time((total_ns - exposed_ns) / count));
 }
 
-// Which replica is shown, and what all of them split.
+// Says which replica is shown, and what all of them split.
 std::string replica_lines(const TrainingJob& training, const RunResult& result) {
   if (training.data_parallel == 1) return {};
   std::vector<std::size_t> shown;
@@ -196,7 +196,7 @@ std::string verification_lines(const TrainingJob& training, const RunResult& res
 std::string report(const Task& task, const RunResult& result, const Terminal& terminal) {
   if (!result.has_iterations()) {
     const std::string what =
-        fmt::format("{}: the checkpoint is of iteration {}, the last: nothing is left to do",
+        fmt::format("{}: the checkpoint is from iteration {}, the last: nothing is left to do",
                     task.title, *result.resumed_at);
     return bold(wrap(what, terminal.width), terminal.colour) + "\n" + loss_line(result);
   }

@@ -12,7 +12,7 @@ namespace pipesim::exec {
 std::string report(const Task& task, const RunResult& result, const Terminal& terminal);
 std::string result_json(const Task& task, const RunResult& result);
 
-// The devices and transports that there are, and why others are not.
+// The available devices and transports, and why others are unavailable.
 std::string device_list();
 
 }  // namespace pipesim::exec

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<int, 2> signals{SIGTERM, SIGUSR1};
 
-// A handler reaches nothing else.
+// A handler can access nothing else.
 std::atomic<int> number = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 

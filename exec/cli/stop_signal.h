@@ -1,5 +1,5 @@
-// A scheduler's signal that this run must end: SIGTERM, or SIGUSR1, which mpirun forwards,
-// while at a SIGTERM it ends its ranks itself.
+// A scheduler's signal that this run must end: SIGTERM, or SIGUSR1, which mpirun forwards, whereas
+// on SIGTERM it ends its ranks itself.
 //
 // While an object exists, the first signal is recorded, for a run that saves itself and ends; the
 // second ends the process as usual. One object at a time.
@@ -23,9 +23,9 @@ class StopSignal {
   static std::optional<int> received();
 };
 
-// What rank 0 says of checkpoints on standard error: of one that it passes over, and that a run
-// has stopped behind so many iterations, or the like, by which signal; it may have come to another
-// rank alone.
+// Rank 0's messages about checkpoints on standard error: a skipped one; and that a run has stopped
+// after so many iterations, or batches. tell_stop() returns the signal, which only another rank may
+// have received.
 void warn_of_damage(const std::string& damage);
 int tell_stop(std::int64_t at, std::string_view what, const std::string& folder);
 inline bool was_told_to_stop() { return StopSignal::received().has_value(); }

@@ -41,7 +41,7 @@ std::int64_t parse_grow_every(const SuperviseFlags& flags) {
   throw input_error("--grow-every: to ask without a pause leaves no time to train; give 60s");
 }
 
-// Beside the checkpoints, where all hosts see it.
+// Next to the checkpoints, visible to all hosts.
 std::string progress_path(const SuperviseFlags& flags, const std::string& checkpoint) {
   std::filesystem::path path = checkpoint;
   if (!path.has_filename()) path = path.parent_path();
@@ -49,7 +49,7 @@ std::string progress_path(const SuperviseFlags& flags, const std::string& checkp
   return std::filesystem::absolute(flags.progress ? *flags.progress : path.string()).string();
 }
 
-// The file of progress is there while it lives.
+// The progress file exists during its lifetime.
 class ProgressPlace {
  public:
   explicit ProgressPlace(std::string path) : path_(std::move(path)) { ProgressFile tried(path_); }
@@ -158,7 +158,7 @@ void add_supervise(CommandLine& program, SuperviseFlags& flags,
       "    --iterations 1000 --checkpoint ck --checkpoint-every 50");
   command.set_work([&flags, &launch] {
     const int status = supervise(flags, launch);
-    if (status != 0) std::exit(status);  // all is said
+    if (status != 0) std::exit(status);  // everything is printed
   });
 }
 

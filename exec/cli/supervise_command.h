@@ -8,7 +8,7 @@
 
 namespace pipesim::exec {
 
-// The values of the flags.
+// The flags.
 struct SuperviseFlags {
   std::vector<std::string> command, alternatives;
   Flag restarts, timeout, grace;
@@ -18,8 +18,8 @@ struct SuperviseFlags {
   bool json = false;
 };
 
-// Adds the subcommand. Flags and launch outlive the program; a launch that is wrong is for the
-// command to refuse, which has an environment of its own.
+// Adds the subcommand. Flags and launch must outlive the program; an invalid launch is left for the
+// supervised command to refuse, which has its own environment.
 void add_supervise(CommandLine& program, SuperviseFlags& flags,
                    const std::optional<Launch>& launch);
 

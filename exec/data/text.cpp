@@ -11,7 +11,7 @@
 
 namespace pipesim::exec {
 
-extern const char* const primer;  // of the file primer.txt, built in
+extern const char* const primer;  // the built-in file primer.txt
 extern const std::size_t primer_size;
 
 Text Text::built_in() { return {"built-in primer", std::string(primer, primer_size)}; }

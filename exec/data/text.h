@@ -16,7 +16,7 @@ class Text {
  public:
   // A primer on pipeline parallelism.
   static Text built_in();
-  // An input error where the file can't be read.
+  // Throws an input error if the file can't be read.
   static Text read(const std::string& path);
 
   const std::string& name() const { return name_; }

@@ -50,7 +50,7 @@ std::string those_there() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// The number behind the colon, or nothing where there is no colon.
+// The number after the colon, or nothing if there is no colon.
 std::optional<int> number_of(const std::string& name) {
   const std::size_t colon = name.find(':');
   if (colon == std::string::npos) return {};
@@ -119,12 +119,12 @@ void check_linked(const std::string& transport, const std::string& device) {
 }
 
 void prepare_for_links() {
-  // A GPU that waits for a message may not be able to load a kernel, and without
-  // it not get to what the other rank waits for: all are loaded at the start.
+  // A GPU that waits for a message may not be able to load a kernel, and without it never reach
+  // what the other rank waits for: all are loaded at the start.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  // A stream that waits must hold up no other: each gets a queue of its own.
+  // A waiting stream must not block others: each gets its own queue.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  ::setenv("GPU_MAX_HW_QUEUES", "16", 0);  // the same, of HIP
+  ::setenv("GPU_MAX_HW_QUEUES", "16", 0);  // the same for HIP
 }
 
 std::unique_ptr<Device> make_device(const std::string& name, int local_rank) {

@@ -40,20 +40,19 @@ using ChannelKey = std::array<std::byte, 128>;
 
 // Collectives over a group of ranks, each within the memory of its device. All ranks of the group
 // start the same ones in the same order. One starts once the device has passed `after`; until the
-// mark that comes back has passed the memory is the link's.
-//
-// Sums are of float32; in which order they are added is the library's own.
+// returned mark has passed the memory belongs to the link.
+// Sums are of float32; the library chooses the order of additions.
 class DeviceGroup {
  public:
   virtual ~DeviceGroup() = default;
 
-  // Of numbers that belong to ranks, so many to each, by place and one behind the other: a rank
-  // gets the sums of its own. What the others are is not said.
+  // `counts` has the sizes of consecutive parts by index: a rank's own part becomes sums; the
+  // others are unspecified.
   virtual Mark reduce_scatter(float* numbers, const std::vector<std::int64_t>& counts,
                               Mark after) = 0;
   // All ranks get all sums.
   virtual Mark all_reduce(float* numbers, std::int64_t count, Mark after) = 0;
-  // Of bytes that are ranks', so many each, by place and one behind the other: all get all.
+  // `bytes` has the sizes of consecutive parts by index: all ranks get all parts.
   virtual Mark all_gather(void* memory, const std::vector<std::int64_t>& bytes, Mark after) = 0;
 };
 
@@ -61,40 +60,38 @@ class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
 
-  // Starts one of so many bytes, more than none, once the device has passed
-  // `after`; the receiver must expect as many. Until the mark that comes back
-  // has passed the memory is the link's.
+  // Starts a non-empty message once the device has passed `after`; the receiver must expect the
+  // same size. Until the returned mark has passed the memory belongs to the link.
   virtual Mark send(const Channel& channel, const void* from, std::int64_t bytes, Mark after) = 0;
   virtual Mark receive(const Channel& channel, void* to, std::int64_t bytes, Mark after) = 0;
 
-  // Those that it was made with, or null.
+  // The groups that it was made with, or null.
   virtual DeviceGroup* sums() { return nullptr; }
   virtual DeviceGroup* gathers() { return nullptr; }
 
-  // Throws PeerLost, which names the other rank or the group, where a channel or one has failed.
+  // Throws PeerLost, which names the other rank or the group, if a channel or group has failed.
   virtual void check() = 0;
-  // Ends all messages and collectives: their marks pass, whatever has arrived. The link is of no
-  // use any more.
+  // Ends all messages and collectives: their marks pass, whatever has arrived. The link is unusable
+  // afterwards.
   virtual void abort() = 0;
 };
 
 struct LinkSetup {
   int rank = 0;
-  // Those of the rank, in an order that all ranks agree on: it is the order in
-  // which they are opened.
+  // The rank's channels, in an order that all ranks agree on, in which they are opened.
   struct End {
     Channel channel;
     ChannelKey key;
   };
   std::vector<End> ends;
-  // Its key is made by the rank at place 0.
+  // The rank at index 0 makes its key.
   struct Group {
     ChannelKey key;
     int place = 0;  // of this rank
     int ranks = 1;
   };
-  std::optional<Group> sums, gathers;  // one each, as either may wait while the other goes on
-  std::optional<std::chrono::nanoseconds> patience;  // none: for ever
+  std::optional<Group> sums, gathers;  // separate, since either may wait while the other progresses
+  std::optional<std::chrono::nanoseconds> patience;  // none: forever
 };
 
 // Makes links between devices of one kind. Any thread may call it.
@@ -102,12 +99,12 @@ class LinkLibrary {
  public:
   virtual ~LinkLibrary() = default;
 
-  // For people, with its version: "NCCL 2.28.9".
+  // For display, with its version: "NCCL 2.28.9".
   virtual std::string name() const = 0;
   virtual ChannelKey new_key() const = 0;
-  // Opens each channel and sends something over it, then the groups. All ranks take part. PeerLost
-  // or TimedOut names the one that can't be reached. Whether one answers later is
-  // for those to find out who wait for it.
+  // Opens each channel and sends something over it, then the groups. Called by all ranks. Throws
+  // PeerLost or TimedOut, which names the unreachable rank. Later failures show in the waits for
+  // it.
   virtual std::unique_ptr<DeviceLink> connect(Device& device, const LinkSetup& setup) const = 0;
 };
 

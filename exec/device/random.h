@@ -21,17 +21,16 @@ namespace pipesim::exec {
 // The purpose of the numbers.
 enum class Purpose : std::uint32_t { initial_weights, dropout, batch };
 
-// One stream of numbers, from an element on: what an operator calls element i is element
-// `first` + i of the stream, so that a part of a whole draws what the whole does. Counter
-// words: the lower half of element / 4, (purpose, site, layer), step, the upper half; the seed
-// is the key.
+// One stream of numbers, from an element on: an operator's element i is element `first` + i of the
+// stream, so that a part of a whole draws the same numbers. Counter words: the lower half of
+// element / 4, (purpose, site, layer), step, the upper half; the seed is the key.
 struct RandomKey {
   std::uint64_t seed = 0;
   Purpose purpose = Purpose::dropout;
-  std::uint32_t site = 0;   // tells several uses within one layer apart, below 256
+  std::uint32_t site = 0;   // distinguishes uses within one layer, below 256
   std::uint32_t layer = 0;  // below 2^20
   std::uint32_t step = 0;
-  std::int64_t first = 0;  // of normal numbers a multiple of 4
+  std::int64_t first = 0;  // for normal numbers a multiple of 4
 };
 
 struct RandomWords {

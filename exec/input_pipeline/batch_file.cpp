@@ -1,4 +1,4 @@
-// Batches in a file, as text: a sample a line.
+// Batches in a file, as text: one sample per line.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view batches_head = "pipesim-batches 1";
 
-// All samples, and of each table where a sample's ids begin.
+// All samples, and for each table where a sample's ids begin.
 class FileSource final : public BatchSource {
  public:
   FileSource(std::string name, InputBatch all, std::int64_t dense_features)
@@ -76,8 +76,8 @@ class BatchFileReader {
     throw input_error(fmt::format("{}:{}: {}", file_, line_, what));
   }
 
-  // The next line, without its end; false where there is none. A last line without an end may be
-  // half a line.
+  // The next line, without its end; false if there is none. A last line without an end may be
+  // truncated.
   bool take_line() {
     ++line_;
     if (rest_.empty()) return false;

@@ -1,4 +1,4 @@
-// Batches made up: each sample by seed and its number.
+// Generated batches: each sample from seed and number.
 #include <cmath>
 #include <numbers>
 
@@ -8,12 +8,13 @@
 namespace pipesim::exec {
 namespace {
 
-// Streams of random words; ids have those of their tables, from 0 on.
+// Streams of random words; ids have those of their tables, from 0.
 constexpr std::uint64_t sample_stream = std::uint64_t{1} << 32;
 constexpr std::uint64_t feature_rule_stream = sample_stream + 1;
-constexpr std::uint64_t id_rule_stream = std::uint64_t{1} << 33;  // and those behind it, by table
+constexpr std::uint64_t id_rule_stream = std::uint64_t{1}
+                                         << 33;  // and the following ones, by table
 
-// By Box and Muller, 1958.
+// The method of Box and Muller, 1958.
 double draw_normal(IdRandom& random) {
   const double radius = std::sqrt(-2 * std::log(1 - random.real()));
   return radius * std::cos(2 * std::numbers::pi * random.real());
@@ -64,7 +65,7 @@ class BatchGenerator final : public BatchSource {
         by_ids += draw_normal(rule) / static_cast<double>(count);
       }
     }
-    // Features and ids weigh alike.
+    // Features and ids have equal weight.
     const double score = by_features / std::sqrt(static_cast<double>(features_)) +
                          by_ids / std::sqrt(static_cast<double>(ids_.size())) +
                          noise * draw_normal(random);

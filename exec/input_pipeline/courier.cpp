@@ -8,10 +8,10 @@
 namespace pipesim::exec {
 namespace {
 
-// Ranks that wait leave processors to those that compute, where these are fewer.
+// Waiting ranks yield processors to computing ones, if there are too few.
 constexpr std::chrono::microseconds shortest_pause(10);
 
-// Calls `visit` with each piece of bytes that have had no room in their head.
+// Calls `visit` with each piece of bytes that did not fit into their head.
 template <typename Byte, typename Visit>
 void for_each_piece(std::span<Byte> bytes, std::size_t in_head, const Visit& visit) {
   if (bytes.size() <= in_head) return;
@@ -59,7 +59,7 @@ void Courier::carry() {
 void Courier::carry_on() {
   using std::chrono::nanoseconds;
   BackOff back_off;
-  nanoseconds pause(0);  // before what is under way is looked at again
+  nanoseconds pause(0);  // before polling again
   for (;;) {
     std::vector<Exchange*> come;
     {
@@ -81,8 +81,8 @@ void Courier::carry_on() {
       continue;
     }
     check_patience();
-    // Without a pause it looks again at once. Giving its turn up instead would be paid for: Linux
-    // takes that for time it has had, and streams that compute beside would go first for long.
+    // Without a pause it polls again at once. A yield would be costly: Linux counts it as used
+    // time, and computing streams would run first for long.
     pause = back_off.next();
     if (pause > nanoseconds(0)) pause = std::max<nanoseconds>(pause, shortest_pause);
   }
@@ -183,7 +183,7 @@ void Courier::end(Exchange& exchange, Exchange::End how) {
   ended_.notify_all();
 }
 
-// Bytes go once this has been: nothing touches them any more.
+// Afterwards bytes may be freed: nothing touches them any more.
 void Courier::stop_all() {
   if (!messages_.empty()) transport_.abandon();
   messages_.clear();

@@ -24,11 +24,11 @@ namespace pipesim::exec {
 
 class Courier {
  public:
-  // What exchanges end with that are carried no more. Who stopped the courier, or what carry()
-  // threw, says why.
+  // Thrown by exchanges after the courier has stopped; the caller of stop(), or the error of
+  // carry(), has the cause.
   struct Stopped {};
 
-  // A lane's messages have the tag first_free_tag + lane. The transport outlives it.
+  // A lane's messages have the tag first_free_tag + lane. The transport must outlive it.
   explicit Courier(Transport& transport) : transport_(transport) {}
   Courier(const Courier&) = delete;
   Courier& operator=(const Courier&) = delete;
@@ -36,19 +36,19 @@ class Courier {
   int rank() const { return transport_.rank(); }
   int ranks() const { return transport_.ranks(); }
 
-  // On the transport's thread, once: carries until stop(). Throws what the transport does, and
-  // TimedOut where one exchange makes no progress for as long as the transport has patience.
-  // All exchanges have ended when it returns, and none will begin.
+  // Call on the transport's thread, once: carries until stop(). Throws the transport's errors, and
+  // TimedOut if an exchange makes no progress for as long as the transport's patience. All
+  // exchanges have ended when it returns, and none will begin.
   void carry();
 
-  // On any thread, one a lane at a time: gives each rank bytes, and returns what each gave this
-  // one, by rank. Own bytes pass through. `what` names it in errors.
+  // On any thread, one per lane at a time: sends each rank its bytes, and returns those received,
+  // by rank. Own bytes pass through. `what` names it in errors.
   std::vector<Bytes> exchange(int lane, const std::string& what, std::vector<Bytes> given);
-  // On any thread: ends what is under way.
+  // On any thread: ends pending exchanges.
   void stop();
 
  private:
-  // What comes first: the size, and as much as there is room for. All of it, where that is all.
+  // The first message: the size, and as many bytes as fit, possibly all.
   struct Head {
     std::int64_t size = 0;
     std::array<std::byte, 56> first{};
@@ -58,11 +58,11 @@ class Courier {
     const std::string* what = nullptr;
     std::vector<Bytes> given, got;                  // by rank
     std::vector<Head> leaving, coming;              // likewise
-    int open = 0;                                   // messages under way
-    std::chrono::steady_clock::time_point since{};  // the last of them was done
+    int open = 0;                                   // messages in flight
+    std::chrono::steady_clock::time_point since{};  // when the last of them was done
     enum class End { none, done, stopped } end = End::none;
   };
-  // A message under way.
+  // A message in flight.
   struct Message {
     static constexpr int no_head = -1;
     Exchange* exchange = nullptr;
@@ -83,12 +83,12 @@ class Courier {
   void stop_all();
 
   Transport& transport_;
-  std::vector<Message> messages_;  // the carrying thread's, as is what they belong to
+  std::vector<Message> messages_;  // the carrying thread's, like the exchanges they belong to
 
   std::mutex mutex_;
   std::condition_variable handed_in_;
   std::condition_variable ended_;
-  std::vector<Exchange*> waiting_;  // handed in, and not begun
+  std::vector<Exchange*> waiting_;  // submitted, not begun
   std::vector<Exchange*> begun_;
   bool stopping_ = false;
   bool carries_no_more_ = false;

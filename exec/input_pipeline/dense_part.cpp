@@ -84,7 +84,7 @@ void DensePart::top_forward(Device& device, const std::vector<float>& pooled,
   const std::vector<float>& logits = activations.top.back();
   double sum = 0;
   for (std::size_t s = 0; s < labels.size(); ++s) {
-    // Where z is large, e^z is not.
+    // Avoids the overflow of e^z for large z.
     const double z = logits[s];
     sum += std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z))) - labels[s] * z;
   }

@@ -3,9 +3,9 @@
 //
 // GEMMs are the device's, so the same shapes and values have the same bits. It
 // owns no numbers: parameters and gradients are flat arrays, separate above and below the
-// interaction, since they are reduced separately. Immutable; any thread, with a device of its
-// own. What two actions run at once write is apart: forward and backward of different batches
-// share gradients alone.
+// interaction, since they are reduced separately. Immutable; any thread, with its own device.
+// Concurrent actions write separate data: forward and backward of different batches share only
+// gradients.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +25,19 @@ struct DenseNumbers {
   bool operator==(const DenseNumbers&) const = default;
 };
 
-// What a batch's forward leaves for its backward, and the backward for the exchange.
+// Tensors that a batch's forward leaves for its backward, and the backward for the exchange.
 struct DenseActivations {
   std::vector<std::vector<float>> bottom;       // outputs of layers
   std::vector<float> features;                  // [samples x (1 + tables) x width]
-  std::vector<std::vector<float>> interaction;  // what it saves
+  std::vector<std::vector<float>> interaction;  // its saved tensors
   std::vector<float> interacted;
   std::vector<std::vector<float>> top;  // outputs of layers; the last are logits
   double loss = 0;                      // the mean over samples
-  std::vector<float> by_bottom;         // gradients, by the bottom's output
-  std::vector<float> by_pooled;         // and by pooled rows, [samples x tables x width]
+  std::vector<float> by_bottom;         // gradients with respect to the bottom's output
+  std::vector<float> by_pooled;         // and to pooled rows, [samples x tables x width]
 
   std::int64_t bytes() const;
-  // Leaves by_pooled alone.
+  // Keeps only by_pooled.
   void drop_saved();
 };
 
@@ -51,12 +51,12 @@ class DensePart {
   // `dense`[samples x dense features].
   void bottom_forward(Device& device, const std::vector<float>& dense,
                       const std::vector<float>& parameters, DenseActivations& activations) const;
-  // After it; `pooled`[samples x tables x width]. The loss of a sample with logit z is
+  // Call after it; `pooled`[samples x tables x width]. The loss of a sample with logit z is
   // log(1 + e^z) - label z.
   void top_forward(Device& device, const std::vector<float>& pooled,
                    const std::vector<float>& labels, const std::vector<float>& parameters,
                    DenseActivations& activations) const;
-  // Adds to `gradients` those of the sum of losses times `scale`.
+  // Adds the gradients of the sum of losses times `scale` to `gradients`.
   void top_backward(Device& device, const std::vector<float>& labels, float scale,
                     const std::vector<float>& parameters, DenseActivations& activations,
                     std::vector<float>& gradients) const;

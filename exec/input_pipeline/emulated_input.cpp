@@ -14,7 +14,7 @@
 namespace pipesim::exec {
 namespace {
 
-// When the last rank has come, all of which tell when they did.
+// When the last rank arrived; all ranks exchange their times.
 std::int64_t last_to_come(InputExchange& exchange, std::int64_t own_ns) {
   const auto told = std::as_bytes(std::span(&own_ns, 1));
   std::int64_t last_ns = own_ns;
@@ -28,7 +28,7 @@ std::int64_t last_to_come(InputExchange& exchange, std::int64_t own_ns) {
 }  // namespace
 
 EmulatedNetwork::EmulatedNetwork(const InputCosts& costs) {
-  // Of each link the first one that it is joined with, directly or by others.
+  // For each link the first one that it is joined with, directly or via others.
   std::vector<std::uint32_t> first(costs.links.size());
   std::iota(first.begin(), first.end(), 0U);
   const auto first_of = [&](std::uint32_t link) {
@@ -76,7 +76,7 @@ std::int64_t EmulatedNetwork::transfer(std::span<const std::uint32_t> links, std
   while (!own->end_ns) {
     const std::int64_t expected_ns = part.links->expected_end_ns(own);
     part.shared_anew.wait_until(lock, Time(std::chrono::nanoseconds(expected_ns)));
-    // No further than that: what began a moment ago, of another rank, is yet to come.
+    // No further than that: another rank's recent start may not be known yet.
     if (Clock::monotonic_ns() >= expected_ns) part.links->pass_until(expected_ns);
   }
   const std::int64_t end_ns = *own->end_ns;

@@ -27,13 +27,13 @@ class EmulatedNetwork {
  public:
   explicit EmulatedNetwork(const InputCosts& costs);
 
-  // Returns when so many bytes have crossed these links of one action, from `start_ns` of
-  // CLOCK_MONOTONIC on, which is now or a moment ago, and when that was.
+  // Blocks until so many bytes of one action have crossed these links, from `start_ns` of
+  // CLOCK_MONOTONIC on, now or a moment ago; returns that time.
   std::int64_t transfer(std::span<const std::uint32_t> links, std::int64_t bytes,
                         std::int64_t start_ns);
 
  private:
-  // Links that actions join. What happens on those of one part touches no other part's.
+  // Links joined by actions. Traffic on the links of one part does not affect other parts.
   struct Part {
     std::mutex mutex;
     std::condition_variable shared_anew;
@@ -47,7 +47,7 @@ class EmulatedNetwork {
 
 class EmulatedInput final : public InputWorkload {
  public:
-  // Costs and network outlive it.
+  // Costs and network must outlive it.
   EmulatedInput(const InputCosts& costs, int rank, EmulatedNetwork& network)
       : costs_(costs), rank_(rank), network_(network) {}
 
@@ -64,7 +64,7 @@ class EmulatedInput final : public InputWorkload {
   std::map<std::thread::id, PreciseSleep> sleeps_;  // of each stream's thread
 };
 
-// An input error where several ranks share a link: those of other processes aren't seen.
+// Throws an input error if several ranks share a link: traffic of other processes is not visible.
 void check_links_apart(const InputCosts& costs);
 
 }  // namespace pipesim::exec

@@ -29,7 +29,7 @@ void FairLinks::remove(Place transfer) {
 }
 
 std::int64_t FairLinks::end_ns(const Transfer& transfer) const {
-  // A link that many share may take longer than 64 bits have room for; nobody waits so long.
+  // A link shared by many may take longer than 64 bits can hold; that never matters.
   return transfer.end_ns.value_or(
       passed_ns_ + std::llround(std::clamp(transfer.left / transfer.rate, 0.0, 0x1p62)));
 }
@@ -56,8 +56,8 @@ void FairLinks::pass_until(std::int64_t time_ns) {
   }
 }
 
-// The fullest link gives each of its transfers the same; what these leave of others is shared
-// out likewise.
+// The most contended link gives each of its transfers an equal share; the rest of other links is
+// shared in the same way.
 void FairLinks::share_out() {
   std::vector<double> left = rates_;
   std::vector<int> users(rates_.size());

@@ -30,7 +30,7 @@ struct IdLists {
 
 struct InputBatch {
   std::vector<float> dense;   // [samples x dense features]
-  std::vector<float> labels;  // 0 or 1, one a sample
+  std::vector<float> labels;  // 0 or 1, one per sample
   std::vector<IdLists> ids;   // by table
 
   std::int64_t samples() const { return static_cast<std::int64_t>(labels.size()); }
@@ -42,9 +42,9 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   virtual std::string name() const = 0;
-  // How many there are; nothing where there is no end.
+  // The number of samples; nothing if infinite.
   virtual std::optional<std::int64_t> samples() const = 0;
-  // Samples first, first + 1 ..., all of which there are.
+  // Samples first, first + 1 ..., which must exist.
   virtual InputBatch read(std::int64_t first, std::int64_t count) const = 0;
 };
 
@@ -57,29 +57,29 @@ struct BatchShare {
   std::int64_t batches = 0;   // of each rank
   std::int64_t left_out = 0;  // samples at the end that no rank takes
 };
-// For a finite source. An input error if that makes no batch.
+// For a finite source. Throws an input error if that makes no batch.
 BatchShare share_of(const BatchSource& source, std::int64_t batch_size, int ranks);
-// "clicks.txt: the last 3 of 1,000 samples are left out: ...", or empty where none is.
+// "clicks.txt: the last 3 of 1,000 samples are left out: ...", or empty if none is.
 std::string left_out_note(const BatchSource& source, std::int64_t batch_size, int ranks);
 
-// An input error where a source has not so many batches for each rank.
+// Throws an input error if a source has too few batches for each rank.
 void check_batches(const BatchSource& source, std::int64_t batches, std::int64_t batch_size,
                    int ranks);
 
-// Samples without end, by seed. Dense features are normal, ids as the model's tables say
-// (id_distribution.h). A label is 1 where a hidden linear function of features and ids, and some
-// noise, are above 0: something that training can find.
+// Infinite samples, by seed. Dense features are normal, ids are distributed as in the model's
+// tables (id_distribution.h). A label is 1 if a hidden linear function of features and ids, plus
+// some noise, is positive: something that training can learn.
 std::unique_ptr<BatchSource> make_batch_generator(const RecommendationModel& model,
                                                   std::uint64_t seed);
 
-// `pipesim-batches`, in traces/FORMAT.md: all samples of a file, for that model. An input error
-// names file and line: a file that is cut short, one that is of other tables, an id that is not
-// in its table.
+// `pipesim-batches`, in traces/FORMAT.md: all samples of a file, for that model. Throws an input
+// error that names file and line: for a file that is cut short or has other tables, or an id that
+// is not in its table.
 std::unique_ptr<BatchSource> parse_batches(std::string_view text, const std::string& file,
                                            const RecommendationModel& model);
 std::unique_ptr<BatchSource> read_batches(const std::string& path,
                                           const RecommendationModel& model);
-// That format.
+// Writes that format.
 std::string batches_to_text(const InputBatch& samples, const RecommendationModel& model);
 
 }  // namespace pipesim::exec

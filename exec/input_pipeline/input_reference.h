@@ -21,17 +21,16 @@ class RecommendationWorkload;
 
 class InputReference {
  public:
-  // The training outlives it.
+  // The training must outlive it.
   explicit InputReference(const RecommendationTraining& training);
 
-  // Trains with so many batches of each rank, as a program does. Where it is stale, rows of a batch
-  // are looked up before the update of the batch before, as InputProgram::is_stale says. Returns
-  // losses by batch, by rank.
+  // Trains with so many batches of each rank, like a program. If stale, rows of a batch are looked
+  // up before the update of the previous batch, see InputProgram::is_stale. Returns losses by
+  // batch, by rank.
   std::vector<std::vector<double>> train(const BatchSource& source, std::int64_t first_batch,
                                          int batches, bool is_stale);
 
-  // What a rank's numbers have first that is not the same here, and where; empty where all bits
-  // are the same.
+  // The first difference of a rank's numbers from these, and where; empty if all bits are the same.
   std::string first_difference(const RecommendationWorkload& workload) const;
 
   const std::vector<float>& table(std::size_t index) const { return tables_[index].weights; }

@@ -22,7 +22,7 @@
 namespace pipesim::exec {
 namespace {
 
-// Before anything of the job's size is built. On every rank alike.
+// Called before anything of the job's size is built. The same on every rank.
 void check_job(const InputJob& job, const InputProcess& process, const Transport& transport,
                const SharedClocks& hosts) {
   if (job.costs) {
@@ -33,7 +33,7 @@ void check_job(const InputJob& job, const InputProcess& process, const Transport
     if (!process.has_all_ranks()) check_links_apart(*job.costs);
     return;
   }
-  // Ranks of this host.
+  // Ranks on this host.
   const auto own = hosts[static_cast<std::size_t>(transport.rank())];
   const auto last = std::ranges::find(hosts.rbegin(), hosts.rend(), own).base();
   const int end = static_cast<int>(last - hosts.begin());
@@ -57,13 +57,13 @@ void start_collectives_together(const InputProgram& program,
     const auto [at, is_first] = starts.try_emplace(action, span.ready_ns);
     if (!is_first) at->second = std::max(at->second, span.ready_ns);
   });
-  // Clocks of several hosts are related but so well.
+  // Clocks of several hosts are related only approximately.
   for_each([&](const auto& action, InputSpan& span) {
     span.start_ns = std::min(starts.at(action), span.end_ns);
   });
 }
 
-// Those of all ranks, on rank 0, by its clock, from the first call of any on.
+// The spans of all ranks, on rank 0, by its clock, from the first call of any.
 std::vector<std::vector<InputSpan>> gather_spans(Transport& transport, const InputProgram& program,
                                                  std::vector<InputSpan> own,
                                                  const ClockRelation& clock) {
@@ -91,7 +91,7 @@ std::vector<std::vector<InputSpan>> gather_spans(Transport& transport, const Inp
   return spans;
 }
 
-// One a batch, on rank 0: the mean over ranks, added up in their order.
+// One per batch, on rank 0: the mean over ranks, summed in their order.
 std::vector<double> mean_losses(Transport& transport, const std::vector<double>& own) {
   std::vector<double> means(own.size());
   for (const Bytes& bytes : gather(transport, bytes_of(own))) {
@@ -102,7 +102,7 @@ std::vector<double> mean_losses(Transport& transport, const std::vector<double>&
   return means;
 }
 
-// What one rank has otherwise, of the lowest rank where anything is; empty where nothing is.
+// The difference from one rank's training, on the lowest rank that has any; empty if none.
 std::string compare(const InputProcess::Trained& trained, const RecommendationWorkload& workload,
                     const std::vector<double>& losses, std::size_t done, Transport& transport) {
   std::string own = trained.reference.first_difference(workload);
@@ -124,14 +124,14 @@ std::string compare(const InputProcess::Trained& trained, const RecommendationWo
   return first;
 }
 
-// All ranks: whether any is to stop.
+// Called by all ranks: whether any is to stop.
 bool stops(Transport& transport, const std::function<bool()>& is_to_stop) {
   int any = 0;
   for (const int own : gather_value(transport, is_to_stop && is_to_stop() ? 1 : 0)) any += own;
   return broadcast_value(transport, any) > 0;
 }
 
-// All ranks: where it goes on, and from what; rank 0 says what is passed over.
+// Called by all ranks: where to resume, and from what; rank 0 reports skipped checkpoints.
 struct InputStart {
   InputState state;
   std::shared_ptr<const CheckpointReader> checkpoint;
@@ -250,7 +250,7 @@ InputResult run_input_session(const InputJob& job, InputProcess& process, Transp
   }
   const std::vector<InputJob::Segment> segments = job.segments(start.state);
 
-  // What is made once, such as code for products of these shapes, is not measured.
+  // One-time work, such as generating code for GEMMs of these shapes, is not measured.
   if (trainer != nullptr && !segments.empty()) {
     exchange_apart(transport, "before the first batch", [&](InputExchange& exchange) {
       trainer->evaluate(*job.source, 0, 1, exchange);

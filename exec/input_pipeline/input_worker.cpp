@@ -15,8 +15,8 @@
 namespace pipesim::exec {
 namespace {
 
-// Whether what a stream does keeps a processor busy for long. Others are let in meanwhile, as
-// copies and exchanges of a device have its streams of high priority.
+// Whether a stream's work keeps a processor busy for long. Others may preempt it, as copies and
+// exchanges on a device use streams of high priority.
 bool computes(InputStream stream) {
   return stream == InputStream::compute || stream == InputStream::lookup ||
          stream == InputStream::prefetch || stream == InputStream::prepare;
@@ -86,7 +86,7 @@ void InputWorker::work(InputStream stream) {
     } else {
       do_all(stream);
     }
-  } catch (const Courier::Stopped&) {  // another has said why
+  } catch (const Courier::Stopped&) {  // another one has reported the cause
   } catch (...) {
     fail(std::current_exception());
   }

@@ -24,17 +24,17 @@ namespace pipesim::exec {
 
 class InputWorker {
  public:
-  // All outlive it. The program has no fault, and as many ranks as the transport.
+  // All must outlive it. The program must have no fault, and as many ranks as the transport.
   InputWorker(const InputProgram& program, Transport& transport, InputWorkload& workload,
               const Clock& clock = {});
 
-  // All ranks call it, once; none begins before all of them have come. Spans are by the rank's
-  // clock; of a collective `start_ns` is when this rank was ready.
+  // Called by all ranks, once; none begins before all have called it. Spans are by the rank's
+  // clock; for a collective `start_ns` is when this rank was ready.
   std::vector<InputSpan> run();
 
  private:
   using Place = std::uint32_t;
-  // What a thread waits for is told to it alone.
+  // Each thread has its own condition.
   struct Thread {
     std::vector<Place> places;  // of its actions, in order
     std::condition_variable woken;
@@ -44,9 +44,9 @@ class InputWorker {
   void work(InputStream stream);
   void call_all();
   void do_all(InputStream stream);
-  // Does an action whose turn it is on its stream, and that the host has called.
+  // Runs an action that is next on its stream, and that the host has called.
   void act(Place place);
-  // False where all of it ends.
+  // False if the run is aborted.
   bool await_turn(Place place);
   bool have_ended(const std::vector<Place>& places) const;
   void tell_end(Place place);
@@ -61,14 +61,14 @@ class InputWorker {
   Courier courier_;
   std::array<Thread, input_stream_count> threads_;  // by stream
   std::vector<std::uint16_t> waiters_;  // by place, a bit for each stream that waits for it
-  std::vector<InputSpan> spans_;        // each its thread's
+  std::vector<InputSpan> spans_;        // each written by its thread
 
   std::mutex mutex_;
   std::size_t called_ = 0;   // calls that the host has made
   std::vector<bool> ended_;  // by place
   int working_ = 0;          // threads
   bool failed_ = false;
-  std::exception_ptr error_;  // the first that isn't the courier's
+  std::exception_ptr error_;  // the first other than Courier::Stopped
 };
 
 }  // namespace pipesim::exec

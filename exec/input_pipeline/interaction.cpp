@@ -37,7 +37,7 @@ class DotInteraction final : public InteractionLayers {
                 const std::vector<float>& dy, float* /*gradients*/,
                 std::vector<float>& dx) const override {
     dx.resize(x.size());
-    // By a product, as a symmetric matrix; a feature's product with itself is not used.
+    // Gradients by product, as a symmetric matrix; a feature's product with itself is not used.
     std::vector<float> by_product(static_cast<std::size_t>(features_ * features_));
     const float* from = dy.data();
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -71,7 +71,7 @@ class CrossInteraction final : public InteractionLayers {
   std::int64_t parameters() const override { return layers_ * of_layer(); }
 
   void initialize(Device& device, const RandomKey& key, float* parameters) const override {
-    // Both matrices keep the size of what passes (Glorot and Bengio, 2010); biases are 0.
+    // Both matrices preserve the scale of activations (Glorot and Bengio, 2010); biases are 0.
     const float deviation = std::sqrt(2 / static_cast<float>(numbers_ + rank_));
     RandomKey next = key;
     for (int layer = 0; layer < layers_; ++layer) {
@@ -84,7 +84,7 @@ class CrossInteraction final : public InteractionLayers {
     }
   }
 
-  // Of each layer it saves x_l V, x_l V W + b and x_(l+1), the last of which is in y.
+  // For each layer it saves x_l V, x_l V W + b and x_(l+1); the last one is y.
   void forward(Device& device, std::int64_t rows, const float* parameters,
                const std::vector<float>& x, std::vector<std::vector<float>>& saved,
                std::vector<float>& y) const override {
@@ -110,7 +110,7 @@ class CrossInteraction final : public InteractionLayers {
                 const std::vector<float>& x, const std::vector<std::vector<float>>& saved,
                 const std::vector<float>& dy, float* gradients,
                 std::vector<float>& dx) const override {
-    std::vector<float> by_output = dy;  // of the layer that the loop is at
+    std::vector<float> by_output = dy;  // of the loop's current layer
     std::vector<float> by_wide(x.size());
     std::vector<float> by_narrow(static_cast<std::size_t>(rows * rank_));
     dx.assign(x.size(), 0);

@@ -17,7 +17,7 @@ namespace pipesim::exec {
 class InteractionLayers {
  public:
   virtual ~InteractionLayers() = default;
-  // Numbers of a sample that it makes.
+  // Outputs per sample.
   virtual std::int64_t outputs() const = 0;
   virtual std::int64_t parameters() const = 0;
   virtual void initialize(Device& device, const RandomKey& key, float* parameters) const = 0;
@@ -34,8 +34,8 @@ class InteractionLayers {
 };
 
 // `dot`: the bottom's output, then the product of each feature with each earlier one, by feature.
-// `cross`: x_0 is all features side by side; x_(l+1) = x_0 * (x_l V_l W_l + b_l) + x_l, number by
-// number, V_l as [numbers x rank]; parameters are V, W, b, layer by layer.
+// `cross`: x_0 is the concatenation of all features; x_(l+1) = x_0 * (x_l V_l W_l + b_l) + x_l,
+// number by number, V_l as [numbers x rank]; parameters are V, W, b, layer by layer.
 std::unique_ptr<InteractionLayers> make_interaction(const RecommendationModel& model);
 
 }  // namespace pipesim::exec

@@ -11,7 +11,7 @@
 
 namespace pipesim::exec {
 
-// Any thread, one a lane at a time. `what` names it in errors.
+// Any thread, one per lane at a time. `what` names it in errors.
 class LaneExchange final : public InputExchange {
  public:
   LaneExchange(Courier& courier, int lane, std::string what)
@@ -29,8 +29,8 @@ class LaneExchange final : public InputExchange {
   std::string what_;
 };
 
-// On the transport's thread, on all ranks: does work that exchanges, on a thread of its own, and
-// carries. Throws what ends either; what the work does is more to the point.
+// Called on the transport's thread, on all ranks: runs work with exchanges on a separate thread,
+// and carries them. Throws the error of either, preferably the work's.
 void exchange_apart(Transport& transport, const std::string& what,
                     const std::function<void(InputExchange&)>& work);
 

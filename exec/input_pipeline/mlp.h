@@ -18,14 +18,14 @@ class Mlp {
 
   std::int64_t parameters() const { return parameters_; }
   std::int64_t outputs() const { return layers_.back().outputs; }
-  // Normal: W with a deviation of sqrt(2 / (inputs + outputs)), b of sqrt(1 / outputs), by key;
-  // layers count its `layer` up.
+  // Normal: W with a deviation of sqrt(2 / (inputs + outputs)), b of sqrt(1 / outputs), by key,
+  // whose `layer` counts up.
   void initialize(Device& device, RandomKey key, float* parameters) const;
 
-  // `outputs` become those of each layer.
+  // Sets `outputs` to those of each layer.
   void forward(Device& device, std::int64_t rows, const float* parameters, const float* x,
                std::vector<std::vector<float>>& outputs) const;
-  // Adds to `gradients`. `dy`, by the last output, is used up; `dx` may be null.
+  // Adds to `gradients`. `dy`, with respect to the last output, is overwritten; `dx` may be null.
   void backward(Device& device, std::int64_t rows, const float* parameters, const float* x,
                 const std::vector<std::vector<float>>& outputs, std::vector<float> dy,
                 float* gradients, float* dx) const;
@@ -34,7 +34,7 @@ class Mlp {
   struct Layer {
     std::int64_t inputs = 0;
     std::int64_t outputs = 0;
-    std::int64_t weight = 0;  // where in the parameters
+    std::int64_t weight = 0;  // index in the parameters
     std::int64_t bias = 0;
     bool has_relu = true;
   };

@@ -23,7 +23,7 @@ Device& DevicesByThread::here() {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Device>& device = devices_[std::this_thread::get_id()];
   if (!device) device = make_device("cpu");
-  device->enter_thread();  // it may have been that of a thread that has ended
+  device->enter_thread();  // it may have belonged to a thread that has ended
   return *device;
 }
 
@@ -44,7 +44,7 @@ void RecommendationWorkload::start(std::int64_t first_batch, int batches) {
                                  batches_.begin()->first));
   }
   first_batch_ = first_batch;
-  step(InputKind::ZERO_GRAD, nullptr);  // which a program needs behind its first step alone
+  step(InputKind::ZERO_GRAD, nullptr);  // which a program needs only after its first step
   losses_.assign(static_cast<std::size_t>(batches), 0);
 }
 

@@ -30,7 +30,7 @@
 
 namespace pipesim::exec {
 
-// A CPU device for each thread that asks: one belongs to one thread. Any thread.
+// A CPU device for each calling thread, since a device belongs to one thread. Any thread.
 class DevicesByThread {
  public:
   // The calling thread's, until it ends.
@@ -43,40 +43,39 @@ class DevicesByThread {
 
 class RecommendationWorkload final : public InputWorkload {
  public:
-  // The training has passed check_executable(). Both outlive it.
+  // The training must have passed check_executable(). Both must outlive it.
   RecommendationWorkload(const RecommendationTraining& training, const BatchSource& source,
                          int rank);
 
-  // The batches of the program that runs next are so many of the source, from that one on. An
-  // input error where there are fewer; a work error where batches of the last one are still under
-  // way.
+  // Sets the batches of the next program: so many of the source, from that one on. Throws an input
+  // error if there are fewer; a work error if batches of the last program are still in flight.
   void start(std::int64_t first_batch, int batches);
   void run(const InputAction& action, InputExchange* exchange) override;
 
-  // The mean loss of so many batches of a source, over all ranks, which all call it. Batches of
-  // their own pass, forward only: training neither sees nor loses any.
+  // The mean loss of so many batches of a source, over all ranks; called by all. Forward only, on
+  // separate batches: training is not affected.
   double evaluate(const BatchSource& source, std::int64_t first_batch, int batches,
                   InputExchange& exchange);
 
-  // Between programs: what it adds to a checkpoint, as long as none runs, and what it takes from
-  // one.
+  // Call between programs: its arrays for a checkpoint, valid as long as no program runs; and loads
+  // them from one.
   std::vector<SavedArray> saved_arrays();
   void load(const CheckpointReader& checkpoint);
-  // That copies them: of the CPU, the calling thread's.
+  // The device for copying them: the CPU, of the calling thread.
   Device& device() { return devices_.here(); }
 
   // Of this rank's samples, by batch of the program.
   const std::vector<double>& losses() const { return losses_; }
   const ShardedTables& tables() const { return tables_; }
   const DenseNumbers& parameters() const { return parameters_; }
-  // Batches and buffers are those at the fullest so far.
+  // Batches and buffers are those of the peak so far.
   InputMemory memory() const;
   std::size_t batches_under_way() const;
-  // Different rows that PREFETCH has named, of all batches.
+  // The number of distinct rows prefetched, over all batches.
   std::int64_t prefetched_rows() const;
 
  private:
-  // A batch under way. Actions that run at once write different members.
+  // A batch in flight. Concurrent actions write different members.
   struct Batch {
     InputBatch host;  // until it is copied
     InputBatch copied;
@@ -95,7 +94,7 @@ class RecommendationWorkload final : public InputWorkload {
   void run_on_tables(InputKind kind, Batch& batch, InputExchange* exchange);
   void run_dense(const InputAction& action, Batch& batch);
   void step(InputKind kind, InputExchange* exchange);
-  // Counts what a batch's buffers have become.
+  // Counts the current size of a batch's buffers.
   void count(std::int64_t& counted, std::int64_t bytes);
   void end_use(std::int32_t number);
 
@@ -108,15 +107,15 @@ class RecommendationWorkload final : public InputWorkload {
   DenseNumbers parameters_;
   DenseNumbers gradients_;
   std::int64_t first_batch_ = 0;
-  std::vector<double> losses_;  // each its batch's TOP's
+  std::vector<double> losses_;  // each written by its batch's TOP
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the following members
   std::map<std::int32_t, std::unique_ptr<Batch>> batches_;
   Held held_, most_held_;
   std::int64_t prefetched_rows_ = 0;
 };
 
-// Sums numbers over ranks in their order: each sums a part of them, then all get all parts.
+// Sums numbers over ranks in their order: each rank sums a part, then all get all parts.
 void sum_over_ranks(std::vector<float>& numbers, InputExchange& exchange);
 
 }  // namespace pipesim::exec

@@ -30,8 +30,8 @@ double whole_tables_bytes(const RecommendationTraining& training) {
   return bytes_of_number * numbers;
 }
 
-// Of one batch of a rank, at least: as it comes, its ids as they are sent and got, pooled rows and
-// their gradients, and what layers make of them.
+// A lower bound for one batch of a rank: its samples, ids sent and received, pooled rows and their
+// gradients, and activations.
 double batch_bytes(const RecommendationTraining& training) {
   const RecommendationModel& model = training.model;
   constexpr double bytes_of_id = 8;

@@ -21,8 +21,8 @@ struct RecommendationTraining {
   int accumulate = 1;
   std::uint64_t seed = 0;
   float learning_rate = 0.05F;  // of the dense part, by SGD
-  // Of a row by the sum of its gradients of a batch, over ranks. sgd: row -= rate * gradient.
-  // row_wise_adagrad: one state a row (of a part of it, where columns are divided) grows by the
+  // Steps a row by the sum of its gradients of a batch, over ranks. sgd: row -= rate * gradient.
+  // row_wise_adagrad: one state per row (or per part of it, if columns are divided) grows by the
   // mean of the gradient's squares; row -= rate / (sqrt(state) + epsilon) * gradient.
   TableOptimizer table_optimizer = TableOptimizer::sgd;
   float table_learning_rate = 0.05F;
@@ -35,12 +35,11 @@ struct RecommendationTraining {
   }
 };
 
-// An input error where a table is divided in a way that is only simulated.
+// Throws an input error if a table is divided in a way that is only simulated.
 void check_executable(const RecommendationTraining& training);
-// Throws an input error where what ranks first ... end - 1 hold, which run on this machine, has no
-// room in its memory, beside so many references (input_reference.h). It names the first table that
-// has none, or what else it is: a batch counts as what one takes at least. To be asked before
-// anything is built.
+// Throws an input error if ranks first ... end - 1, which run on this machine, do not fit into its
+// memory, together with so many references (input_reference.h). It names the first table, or other
+// item, that does not fit; batches count with their least size. Call before anything is built.
 void check_training_memory(const RecommendationTraining& training, int first_rank, int end_rank,
                            int references = 0);
 

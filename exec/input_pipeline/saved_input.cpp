@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view saved_kind = "input-pipeline";
 constexpr std::string_view columns_of_state = ".columns.";
 
-// Of its first samples: what tells one source from another.
+// A hash of its first samples, to identify a source.
 std::string hash_of(const BatchSource& source) {
   constexpr std::int64_t looked_at = 64;
   const InputBatch batch =
@@ -60,7 +60,7 @@ std::string state_key(int table, const Range& columns, const EmbeddingTable& spe
   return key;
 }
 
-// Which columns a state of that key is of.
+// The columns of the state with that key.
 std::optional<Range> columns_in(std::string_view key, const EmbeddingTable& spec) {
   const std::size_t at = key.find(columns_of_state);
   if (at == std::string_view::npos) return Range{0, spec.width};
@@ -147,12 +147,12 @@ InputState state_of(const FoundCheckpoint& checkpoint, const InputJob& job) {
   const JsonValue document = parse_json(checkpoint.manifest.training, file);
   JsonMembers members(JsonCursor(document, file, "training"));
   if (members.required("kind").string() != saved_kind) {
-    refuse("is of a training by a schedule; omit --input-pipeline");
+    refuse("is from a training with a schedule; omit --input-pipeline");
   }
   const JsonCursor model = members.required("model");
   if (to_json(parse_recommendation_model(json_text(model.value()), file)) !=
       to_json(training.model)) {
-    refuse(fmt::format("is of another model than {}", quote(training.model.name)));
+    refuse(fmt::format("is for another model than {}", quote(training.model.name)));
   }
   same("--seed", members.required("seed").string(), std::to_string(training.seed));
   JsonMembers data(members.required("data"));
@@ -183,7 +183,7 @@ InputState state_of(const FoundCheckpoint& checkpoint, const InputJob& job) {
   for (auto& [name, numbers] :
        {std::pair("losses", &state.losses), std::pair("evaluations", &state.evaluations)}) {
     for (const JsonCursor& item : members.required(name).array()) {
-      // Of a training that diverges it is null.
+      // Null if the training diverged.
       numbers->push_back(item.is_null() ? std::numeric_limits<double>::quiet_NaN() : item.number());
     }
   }

@@ -22,19 +22,19 @@ namespace pipesim::exec {
 struct InputJob;
 
 struct InputState {
-  int epoch = 0;  // so many have ended
-  int batch = 0;  // and so many batches of the next
+  int epoch = 0;  // epochs ended
+  int batch = 0;  // batches of the next one done
   std::vector<double> losses;
   std::vector<double> evaluations;
 
-  // Batches in all, of epochs of so many.
+  // Batches in total, with so many per epoch.
   std::int64_t done(int batches) const { return std::int64_t{epoch} * batches + batch; }
 };
 
 // A checkpoint's manifest, without files.
 Manifest manifest_of(const InputJob& job, const InputState& state);
-// Reads it. What another training has left, or one that this can't go on from, is an input error
-// that names the checkpoint and what differs.
+// Reads it. A checkpoint of another training, or one that this can't resume from, is an input error
+// that names the checkpoint and the difference.
 InputState state_of(const FoundCheckpoint& checkpoint, const InputJob& job);
 
 // A rank's part.

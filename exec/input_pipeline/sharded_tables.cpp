@@ -21,7 +21,7 @@ void append_values(Bytes& bytes, const T* values, std::int64_t count) {
   bytes.insert(bytes.end(), from, from + count * static_cast<std::int64_t>(sizeof(T)));
 }
 
-// Takes values from bytes one behind the other, and sees that they are all there is.
+// Reads consecutive values from bytes, and checks that nothing is left.
 class Unpacking {
  public:
   Unpacking(const Bytes& bytes, int from_rank) : bytes_(bytes), from_rank_(from_rank) {}
@@ -66,7 +66,7 @@ void for_each_id(const IdLists& lists, const DoRow& do_row) {
   }
 }
 
-// Those of a table's ids whose rows a part has.
+// A table's ids whose rows are in a part.
 IdLists ids_within(const IdLists& lists, const TablePiece& piece, std::int64_t rows) {
   if (piece.row_begin == 0 && piece.row_end == rows) return lists;
   IdLists within;
@@ -79,7 +79,8 @@ IdLists ids_within(const IdLists& lists, const TablePiece& piece, std::int64_t r
   return within;
 }
 
-// Adds the rows of a sample's ids to its pooled row, which stands `stride` numbers from the next.
+// Adds the rows of a sample's ids to its pooled row; consecutive pooled rows are `stride` numbers
+// apart.
 void add_rows(const ShardedTables::Part& part, const IdLists& lists, float* pooled,
               std::int64_t stride) {
   const std::int64_t columns = part.columns();
@@ -91,7 +92,7 @@ void add_rows(const ShardedTables::Part& part, const IdLists& lists, float* pool
 }
 
 std::int64_t hint_rows(const ShardedTables::Part& part, const IdLists& lists) {
-  constexpr std::int64_t line = 16;  // numbers that come at once
+  constexpr std::int64_t line = 16;  // numbers per cache line
   std::vector<std::int64_t> rows = lists.values;
   std::ranges::sort(rows);
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
@@ -128,7 +129,7 @@ void fill_initial_row(std::uint64_t seed, int table, const EmbeddingTable& spec,
       block = element / 4;
       words = random_words(key, static_cast<std::uint64_t>(block));
     }
-    // 24 bits are what a float has room for.
+    // A float has 24 bits of precision.
     const auto drawn = static_cast<float>(words.word[element % 4] >> 8);
     *to++ = (drawn * 0x1p-23F - 1) * bound;
   }
@@ -266,8 +267,8 @@ void ShardedTables::exchange_pooled(TableBatch& work, InputExchange& exchange) c
       const std::int64_t columns = piece.column_end - piece.column_begin;
       rows.resize(static_cast<std::size_t>(batch_size() * columns));
       all.take(rows.data(), batch_size() * columns);
-      // Columns that no other rank has are added to zeros, too: that changes no bit, since sums
-      // that begin with 0 are never -0.
+      // Columns without contributions of other ranks are added to zeros, too: that changes no bit,
+      // since sums that begin with 0 are never -0.
       const float* from = rows.data();
       float* to = work.pooled.data() + piece.table * width() + piece.column_begin;
       for (std::int64_t s = 0; s < batch_size(); ++s, from += columns, to += tables() * width()) {
@@ -280,7 +281,7 @@ void ShardedTables::exchange_pooled(TableBatch& work, InputExchange& exchange) c
 
 struct ShardedTables::Term {
   std::int64_t row = 0;
-  std::int64_t place = 0;           // in the order of the sum
+  std::int64_t place = 0;           // index in the order of the sum
   const float* gradient = nullptr;  // of a pooled row, or a sum of such
 };
 
@@ -303,7 +304,7 @@ RowGradients ShardedTables::sum_by_row(std::vector<Term> terms, std::int64_t col
 
 void ShardedTables::exchange_gradients(const InputBatch& batch, const std::vector<float>& by_pooled,
                                        TableBatch& work, InputExchange& exchange) const {
-  // What all ranks get: rows of copies that this rank's samples have touched.
+  // Sent to all ranks: rows of copies that this rank's samples have touched.
   Bytes of_copies;
   for (const Part& copy : copies_) {
     const float* from = by_pooled.data() + copy.piece.table * width();

@@ -24,8 +24,8 @@
 
 namespace pipesim::exec {
 
-// Initial values of a row's columns begin ... end - 1: alike between -1 / sqrt(rows) and
-// 1 / sqrt(rows), by seed, table, row and column alone.
+// Initial values of a row's columns begin ... end - 1: uniform between -1 / sqrt(rows) and 1 /
+// sqrt(rows), from seed, table, row and column alone.
 void fill_initial_row(std::uint64_t seed, int table, const EmbeddingTable& spec, std::int64_t row,
                       std::int64_t begin, std::int64_t end, float* to);
 
@@ -37,9 +37,9 @@ struct RowGradients {
 
 // The state of one batch's ids on a rank, between steps of ShardedTables.
 struct TableBatch {
-  std::vector<std::vector<IdLists>> to_send;              // by rank, by exchanged part of it
-  std::vector<std::vector<std::int64_t>> announced;       // ids to come: by rank, by own part
-  std::vector<std::vector<std::int64_t>> expected;        // the same, once it is read
+  std::vector<std::vector<IdLists>> to_send;              // by rank, by its exchanged part
+  std::vector<std::vector<std::int64_t>> announced;       // ids to receive: by rank, by own part
+  std::vector<std::vector<std::int64_t>> expected;        // the same, once read
   std::vector<IdLists> received;                          // by own part: samples of all ranks
   std::vector<std::vector<float>> partial;                // their pooled rows, by own part
   std::vector<float> pooled;                              // [samples x tables x width], own samples
@@ -54,25 +54,25 @@ class ShardedTables {
   struct Part {
     TablePiece piece;
     LargeVector<float> weights;  // [rows x columns]
-    std::vector<float> state;    // of adagrad, one a row
+    std::vector<float> state;    // for adagrad, one per row
 
     std::int64_t columns() const { return piece.column_end - piece.column_begin; }
   };
 
-  // The training outlives it.
+  // The training must outlive it.
   ShardedTables(const RecommendationTraining& training, int rank);
 
-  // ---- In this order, of a batch
-  // Sorts ids by where they go, and tells ranks how many come.
+  // ---- In this order, for a batch
+  // Sorts ids by destination, and tells ranks how many to expect.
   void exchange_splits(const InputBatch& batch, TableBatch& work, InputExchange& exchange) const;
   static void read_splits(TableBatch& work);
   void exchange_ids(TableBatch& work, InputExchange& exchange) const;
   // Hints to the processor that rows are needed soon, without reading them, since an update of the
-  // batch before may be under way. Returns how many different rows that are.
+  // previous batch may be in progress. Returns the number of distinct rows.
   std::int64_t prefetch(const InputBatch& batch, const TableBatch& work) const;
   void look_up(const InputBatch& batch, TableBatch& work) const;
   void exchange_pooled(TableBatch& work, InputExchange& exchange) const;
-  // `by_pooled`, gradients by work.pooled.
+  // `by_pooled`: gradients with respect to work.pooled.
   void exchange_gradients(const InputBatch& batch, const std::vector<float>& by_pooled,
                           TableBatch& work, InputExchange& exchange) const;
   void update(const TableBatch& work);

@@ -4,10 +4,10 @@
 // and of a llama, whose norms are of root mean squares, without biases:
 //   h = x + dropout(attention(rotate(norm1(x) Wqkv)) Wo)
 //   y = h + dropout((silu(gate) up) W2), where (gate, up) = norm2(h) W1
-// What is to be computed again, of norms, attention and activation, is not kept from F to I.
-// Heads share keys and values where the model has fewer of those. Tensor-parallel ranks have some
-// heads, and some of the MLP's inner numbers, each: sums over ranks come before `+ bo`, `+ b2`
-// and, backwards, the norms.
+// Recomputed parts, of norms, attention and activation, are not kept from F to I. Heads share keys
+// and values if the model has fewer of those. Tensor-parallel ranks have some heads, and some of
+// the MLP's inner numbers, each: sums over ranks come before `+ bo`, `+ b2` and, backwards, the
+// norms.
 #include <cmath>
 
 #include "exec/model/layers.h"
@@ -21,7 +21,7 @@ class DecoderBlock final : public Layer {
     const Model& model = setup.model;
     const bool has_biases = model.has_biases();
     const Start usual{.deviation = 0.02F};
-    // What every block adds to the sum starts smaller the more blocks there are.
+    // The initial contribution of each block to the residual is smaller the more blocks there are.
     const Start added{.deviation = 0.02F / std::sqrt(2.0F * static_cast<float>(model.blocks))};
     norm1_ = add_norm("norm1", has_biases);
     qkv_ = add_linear("qkv", hidden(), {model.attention_size(), model.kv_size(), model.kv_size()},
@@ -83,7 +83,7 @@ class DecoderBlock final : public Layer {
     return dx;
   }
 
-  // Sums over tensor-parallel ranks go on beside the gradients of weights that can be made then.
+  // Sums over tensor-parallel ranks overlap the gradients of weights that are possible then.
   Tensor backward(const Microbatch& microbatch, Tensor dy, Saved& saved,
                   const Piece& piece) override {
     if (setup_.tensor_ranks() == 1 || !setup_.tensor_overlap) {
@@ -135,7 +135,7 @@ class DecoderBlock final : public Layer {
     kept_active,
     kept_count,
   };
-  // From I to W: of each matrix what went in, and the gradient of what came out.
+  // From I to W: each matrix's input, and the gradient of its output.
   enum : std::size_t {
     residue_normed1,
     residue_qkv,
@@ -176,9 +176,8 @@ class DecoderBlock final : public Layer {
     }
   }
 
-  // What a backward has of what was kept, and gives up step by step. Each step leaves in `saved`
-  // what its products' weights need: of a gradient that is there anyhow, by itself, nothing. The
-  // result is the rank's part of a sum.
+  // The kept tensors that a backward takes over, and frees step by step. Each step leaves in
+  // `saved` what its weights' gradients need. The result is the rank's part of a sum.
   using Back = Saved;
   Back start_back(Saved& saved) const {
     Back kept = std::move(saved);
@@ -191,7 +190,7 @@ class DecoderBlock final : public Layer {
     return one.empty() ? other : one;
   }
 
-  // Each gradient takes the place of what is no longer needed.
+  // Each gradient overwrites a tensor that is no longer needed.
   Tensor back_through_mlp(const Microbatch& microbatch, const Tensor& dy, Back& kept,
                           Saved& saved) const {
     saved[residue_down] = left_of(dy, dropout(microbatch, 1));
@@ -253,7 +252,7 @@ class DecoderBlock final : public Layer {
     add_gradients_of_attention(saved, saved[residue_out]);
     add_gradients_of_norms(saved);
   }
-  // What went in is not needed after that.
+  // The input is not needed after that.
   void add_gradients_of_mlp(Saved& saved, const Tensor& ddown) {
     add_gradients_of(down_, saved[residue_active], ddown);
     saved[residue_down] = {};
@@ -275,7 +274,7 @@ class DecoderBlock final : public Layer {
     input = {};
     if (setup_.tensor != nullptr) setup_.tensor->poll();
   }
-  // With sequence parallelism what is kept of a norm's result is a part, gathered again here.
+  // With sequence parallelism only a part of a norm's result is kept, and gathered again here.
   void add_gradients_of_normed(const Linear& linear, Tensor& normed, const Tensor& gradient) {
     Tensor room;
     add_linear_gradients(gathered(normed, room), gradient, linear);
@@ -298,21 +297,21 @@ class DecoderBlock final : public Layer {
             setup_.attention == Attention::fused};
   }
 
-  // Of what a norm has made.
+  // Multiplies a norm's result.
   Tensor through(const Tensor& normed, const Linear& linear) const {
     Tensor room;
     Tensor product = take(rows() * linear.outputs);
     multiply(gathered(normed, room), linear, product);
     return product;
   }
-  // The end of a pair of products.
+  // The end of a pair of GEMMs.
   Tensor sum_through(const Tensor& x, const Linear& linear) const {
     Tensor product = take(rows() * hidden());
     multiply(x, linear, product);
     return summed(std::move(product));
   }
 
-  // `up` keeps the bias that is added.
+  // Adds the bias to `up` in place.
   Tensor activated(const Tensor& up, ConstArray bias) const {
     Tensor active = take(rows() * inner());
     if (is_gated()) {
@@ -331,7 +330,7 @@ class DecoderBlock final : public Layer {
                               residual.data(), dropout(microbatch, site), product.data());
   }
 
-  // The gradient that reaches what dropout let through, of all tokens; empty where that is dy.
+  // The gradient through dropout, for all tokens; empty if that is dy.
   Tensor left_of(const Tensor& dy, const Dropout& dropout) const {
     Tensor kept;
     if (drops()) {
@@ -343,7 +342,7 @@ class DecoderBlock final : public Layer {
     return room.empty() ? std::move(kept) : std::move(room);
   }
 
-  // The rank's part of the gradient by what a norm has made.
+  // The rank's part of the gradient with respect to a norm's result.
   Tensor back_through(const Tensor& dproduct, const Linear& linear) const {
     Tensor dnormed = take(rows() * hidden());
     multiply_backward(dproduct, linear, dnormed);

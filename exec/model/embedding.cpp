@@ -1,5 +1,5 @@
-// y = dropout(table[token] + positions[place in the sequence]), without positions where blocks
-// rotate by them. Tensor-parallel ranks have some words each.
+// y = dropout(table[token] + positions[index in the sequence]), without positions if blocks rotate
+// by them. Tensor-parallel ranks have some words each.
 #include <utility>
 
 #include "exec/model/layers.h"
@@ -11,7 +11,7 @@ class Embedding final : public Layer {
  public:
   Embedding(const LayerSetup& setup, int index) : Layer(setup, index) {
     const Model& model = setup.model;
-    // A plain MLP has nothing that would bring small inputs to size.
+    // A plain MLP has no norm to scale up small inputs.
     const bool is_mlp = model.architecture == Architecture::mlp;
     const Start start{.deviation = is_mlp && !model.tied_head ? 1.0F : 0.02F};
     add_words("table", start, {});
@@ -20,7 +20,7 @@ class Embedding final : public Layer {
                   {.start = {.deviation = 0.02F}});
   }
 
-  // Of a word that is another rank's this one has zeros, to which it adds nothing.
+  // For another rank's word this one has zeros.
   Tensor forward(const Microbatch& microbatch, Tensor /*x*/, Saved& /*saved*/) override {
     Tensor y = take(setup_.rows() * hidden());
     const bool adds_positions = setup_.model.has_positions() && setup_.tensor_rank() == 0;

@@ -1,5 +1,5 @@
 // The last layer: a norm (not in a plain MLP), then the logits of the next token,
-// then the cross-entropy with the token that came. Tensor-parallel ranks have some classes each.
+// then the cross-entropy with the actual token. Tensor-parallel ranks have some classes each.
 #include <optional>
 #include <utility>
 
@@ -11,8 +11,8 @@ namespace {
 class Head final : public Layer {
  public:
   Head(const LayerSetup& setup, int index) : Layer(setup, index) {
-    // [classes x hidden], like the embedding's table, whose values it starts
-    // with where the two are tied.
+    // [classes x hidden], like the embedding's table, whose initial values it has if the two are
+    // tied.
     add_words("matrix", {.deviation = 0.02F},
               setup.model.tied_head ? std::optional(0) : std::nullopt);
     if (setup.model.architecture != Architecture::mlp) {
@@ -77,7 +77,7 @@ class Head final : public Layer {
     if (norm_) add_norm_gradients(saved[residue_norm], *norm_);
   }
 
-  // Of classes that ranks share each finds what a row's loss needs of its own.
+  // If ranks split the classes, each computes its own terms of a row's loss.
   void find_losses(const Microbatch& microbatch, const Tensor& logits) const {
     const int ranks = setup_.tensor_ranks();
     if (ranks == 1) {

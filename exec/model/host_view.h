@@ -1,7 +1,6 @@
 // A device's numbers for a transport: in place if the host can access
 // the device's memory, else a copy on the host.
-//
-// The numbers outlive it. One rank, one thread.
+// The numbers must outlive it. One rank, one thread.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +16,15 @@ class HostView {
  public:
   HostView(Device& device, const Slice& numbers);
 
-  // Where they are; moving the view leaves them there.
+  // The host's bytes; they stay in place when the view is moved.
   std::span<std::byte> bytes() const { return bytes_; }
-  // Makes them what the device has, and the other way round. Both wait.
+  // Copy from the device, and back to it. Both block.
   void fetch();
   void put();
 
  private:
   Device* device_ = nullptr;
-  void* there_ = nullptr;  // the numbers, where they are a copy
+  void* there_ = nullptr;  // the device's numbers, if bytes_ is a copy
   std::vector<std::byte> copy_;
   std::span<std::byte> bytes_;
 };

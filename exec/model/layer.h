@@ -1,12 +1,12 @@
 // A layer of a model on a device: forward, input gradient and weight gradient
 // as separate operations.
 //
-// A layer names its parameters; a ParameterStore (parameters.h) has their numbers. What an
-// operation leaves for the next one of the same microbatch stands in a Saved, owned by the caller:
-// forward() fills it, backward_input() leaves in it what backward_weight() needs and counts it as
-// residue, backward_weight() empties it. Matrices are [rows x columns] with rows = sequences x
-// positions of one microbatch; with sequence parallelism what passes from layer to layer has the
-// rank's own rows of them. One rank, one thread.
+// A layer names its parameters; a ParameterStore (parameters.h) has their numbers. An operation
+// passes tensors to the next one of the same microbatch in a Saved, owned by the caller: forward()
+// fills it, backward_input() keeps in it what backward_weight() needs and counts it as residue,
+// backward_weight() empties it. Matrices are [rows x columns] with rows = sequences x positions of
+// one microbatch; with sequence parallelism only the rank's own rows pass from layer to layer. One
+// rank, one thread.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@
 
 namespace pipesim::exec {
 
-// Whether each of so many tensor-parallel ranks sends other stages its part of the tokens, not all
-// of them: where these divide evenly, as they always do with sequence parallelism.
+// Whether each of so many tensor-parallel ranks sends other stages its part of the tokens instead
+// of all of them: if tokens divide evenly, as they always do with sequence parallelism.
 constexpr bool sends_parts(std::int64_t rows, int tensor_ranks) { return rows % tensor_ranks == 0; }
 
-// What all layers of a rank have in common.
+// Common to all layers of a rank.
 struct LayerSetup {
   Device& device;
   Pool& pool;
@@ -41,62 +41,62 @@ struct LayerSetup {
   std::uint64_t seed = 0;
   Number precision = Number::float32;        // of weights as operators read them, and activations
   Attention attention = Attention::unfused;  // fused: keeps no scores, as GPUs never do
-  TensorGroup* tensor = nullptr;             // of the ranks that share layers; null where none do
-  bool sequence_parallel = false;            // these split tokens between pairs of products, too
-  bool tensor_overlap = true;                // in a B, their sums go on beside gradients of weights
-  Recompute recompute = {};  // parts are the layers' work, all of a block is the stage's
+  TensorGroup* tensor = nullptr;             // of the ranks that split layers; null if none do
+  bool sequence_parallel = false;            // they split tokens between pairs of GEMMs, too
+  bool tensor_overlap = true;                // in a B, their sums overlap gradients of weights
+  Recompute recompute = {};                  // layers do parts, the stage recomputes whole blocks
 
   int tensor_ranks() const { return tensor == nullptr ? 1 : tensor->ranks(); }
   int tensor_rank() const { return tensor == nullptr ? 0 : tensor->rank(); }
   std::int64_t rows() const { return batch * sequence; }
-  // Those that the rank has between pairs of products.
+  // The rank's own between pairs of GEMMs.
   Range own_rows() const {
     const Range all{0, rows()};
     return sequence_parallel ? part_of(all, tensor_rank(), tensor_ranks()) : all;
   }
-  // Those that it sends to other stages, or takes from them.
+  // Those that it sends to other stages, or receives from them.
   Range message_rows() const {
     return sends_parts(rows(), tensor_ranks()) ? part_of({0, rows()}, tensor_rank(), tensor_ranks())
                                                : Range{0, rows()};
   }
-  // The words that it has of the vocabulary.
+  // Its part of the vocabulary.
   Range own_words() const {
     return part_of({0, model.vocabulary_size}, tensor_rank(), tensor_ranks());
   }
 };
 
-// Tokens as places among the rank's own words, or -1 where they are another's.
+// Tokens as indices among the rank's own words, or -1 if they are another rank's.
 std::vector<std::int32_t> own_places(const LayerSetup& setup, std::vector<std::int32_t> tokens);
 
-// One microbatch of one step. The arrays are the device's; null where no layer
-// of the stage needs them.
+// One microbatch of one step. The arrays are on the device; null if no layer of the stage needs
+// them.
 struct Microbatch {
   std::uint32_t step = 0;
   std::uint32_t index = 0;
-  // [rows]: read by the embedding, and what should come next, read by the head; both as places
-  // among the rank's own words, -1 where they are another's.
+  // [rows]: read by the embedding, and the expected next ones, read by the head; both as indices
+  // among the rank's own words, -1 if they are another rank's.
   const std::int32_t* tokens = nullptr;
   const std::int32_t* targets = nullptr;
   float* losses = nullptr;  // [rows]: written by the head
-  // Of its first sequence the number within the step, by which dropout goes.
+  // The number of its first sequence within the step; a key of dropout.
   std::int64_t first_sequence = 0;
 };
 
 using Saved = std::vector<Tensor>;
 
-// By what tensor-parallel ranks share a matrix product: each has some of its outputs, or of its
-// inputs, and then a part of every sum.
+// How tensor-parallel ranks split a GEMM: each has some of its outputs, or some of its inputs, and
+// then a part of every sum.
 enum class SharedBy : std::uint8_t { outputs, inputs };
 
-// Which parameters of a layer a matrix product is by: a matrix [inputs x outputs], and where the
-// layer has one the bias after it; as many of both as the rank has.
+// The parameters of a GEMM: a matrix [inputs x outputs], and the bias after it, if any; the rank's
+// own part of both.
 struct Linear {
   int matrix = 0;
   std::optional<int> bias = {};
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
 };
-// And a norm: a layer norm where it has a beta, else an RMS norm.
+// Those of a norm: a layer norm if it has a beta, else an RMS norm.
 struct Norm {
   int gamma = 0;
   std::optional<int> beta = {};
@@ -111,17 +111,17 @@ class Layer {
 
   // The output; `x` is empty for the embedding, the output for the head.
   virtual Tensor forward(const Microbatch& microbatch, Tensor x, Saved& saved) = 0;
-  // The gradient by x from that by the output; empty likewise.
+  // The gradient with respect to x from that with respect to the output; empty likewise.
   virtual Tensor backward_input(const Microbatch& microbatch, Tensor dy, Saved& saved) = 0;
   void backward_weight(const Microbatch& microbatch, Saved& saved);
-  // Both at once: pieces of I and of W, one after the other, each of which `piece` does.
+  // Both at once: alternating pieces of I and of W, each run by `piece`.
   using Piece = std::function<void(Kind kind, const std::function<void()>& work)>;
   virtual Tensor backward(const Microbatch& microbatch, Tensor dy, Saved& saved,
                           const Piece& piece);
 
-  // The next backward_weight() starts the sums of gradients anew.
+  // The next backward_weight() starts the sums of gradients from zero.
   void start_sums() { is_fresh_ = true; }
-  // It goes on with what gradients hold.
+  // It adds to the existing gradients.
   void continue_sums() { is_fresh_ = false; }
 
   std::vector<Parameter>& parameters() { return parameters_; }
@@ -137,12 +137,12 @@ class Layer {
   Layer(const LayerSetup& setup, int index) : setup_(setup), index_(index) {}
 
   virtual void add_weight_gradients(const Microbatch& microbatch, Saved& saved) = 0;
-  // Before the first of them: sums of gradients start anew, where they are to.
+  // Call before the first of them: zeroes the sums of gradients after start_sums().
   void prepare_gradients();
 
-  // Append a parameter, or those of a product or a norm. Sizes are those of the whole; of a
-  // shard, where it is given, the rank has the numbers alone. `like_layer`: draws what the same
-  // place of that layer draws.
+  // Append a parameter, or those of a GEMM or a norm. Sizes are those of the whole; of a shard, if
+  // given, the rank holds only those numbers. `like_layer`: draws the same numbers as the parameter
+  // of the same index in that layer.
   struct Given {
     Start start = {};
     bool decays = false;
@@ -150,16 +150,16 @@ class Layer {
     std::optional<Shard> shard = {};
   };
   int add_parameter(const std::string& name, std::int64_t size, Given given);
-  // Outputs are in bands, each of which the ranks share.
+  // Outputs are in bands, each of which the ranks split.
   Linear add_linear(const std::string& name, std::int64_t inputs,
                     const std::vector<std::int64_t>& bands, Start start, bool has_bias,
                     SharedBy shared_by);
   Norm add_norm(const std::string& name, bool has_beta);
-  // A matrix [words x hidden], of which the rank has its own words.
+  // A matrix [words x hidden]; the rank has the rows of its own words.
   int add_words(const std::string& name, Start start, std::optional<int> like_layer);
 
   Device& device() const { return setup_.device; }
-  // Of the model's precision, and of float32.
+  // In the model's precision, and in float32.
   Tensor take(std::int64_t size) const {
     return setup_.pool.take(size, Use::activations, setup_.precision);
   }
@@ -178,11 +178,11 @@ class Layer {
   void add_linear_gradients(const Tensor& x, const Tensor& dy, const Linear& linear) const;
 
   std::int64_t own_rows() const { return setup_.own_rows().size(); }
-  // What the tensor-parallel ranks have of x[own rows x hidden] together; x itself where each has
-  // all of it. `room` is where it stands then.
+  // x[own rows x hidden] gathered from the tensor-parallel ranks into `room`; x itself if each has
+  // all of it.
   const Tensor& gathered(const Tensor& x, Tensor& room) const;
-  // The sum of x[rows x hidden] over these ranks, of which each keeps its own rows. Between its
-  // start and its end it goes on beside what is computed.
+  // The sum of x[rows x hidden] over these ranks; each keeps its own rows. Between its start and
+  // its end it overlaps compute.
   Tensor summed(Tensor x) const {
     start_sum(x);
     return finish_sum(std::move(x));
@@ -190,8 +190,8 @@ class Layer {
   void start_sum(const Tensor& x) const;
   Tensor finish_sum(Tensor x) const;
 
-  // Of x[own rows x hidden]; both leave numbers for later: what the backward needs of each row,
-  // and the gradients of the norm's parameters, behind each other.
+  // Of x[own rows x hidden]; both leave numbers for later: the statistics of each row for the
+  // backward, and the gradients of the norm's parameters, one after the other.
   Tensor normalise(const Tensor& x, const Norm& norm, Tensor& stats) const;
   Tensor norm_backward(const Tensor& dy, const Tensor& x, const Norm& norm, const Tensor& stats,
                        ConstArray residual, Tensor& gradients) const;
@@ -209,16 +209,16 @@ class Layer {
   std::vector<Parameter> parameters_;
 };
 
-// Refuses what make_layer() has no layers for; `where` names the flag in the error.
+// Refuses a model that make_layer() has no layers for; `where` names the flag in the error.
 void check_trainable(const Model& model, std::string_view where);
 
-// The layer of that index within the model, whose parameters have no numbers yet.
+// The layer with that index in the model; its parameters have no numbers yet.
 std::unique_ptr<Layer> make_layer(const LayerSetup& setup, int index);
 std::vector<Layer*> plain(const std::vector<std::unique_ptr<Layer>>& layers);
 
-// How many numbers forward() of that layer leaves in its Saved where these parts are computed
-// again, of a layer that so many ranks share, up to a few a row or parameter; backward_input()
-// leaves no more than with none of them. In floating point, so that absurd sizes can be told, too.
+// How many numbers forward() of that layer leaves in its Saved if these parts are recomputed and so
+// many ranks split the layer, up to a few per row or parameter; backward_input() leaves no more
+// than with none of them. In floating point, so that absurd sizes can be reported, too.
 double kept_numbers(const Model& model, double batch, double sequence, int layer,
                     Attention attention, const Recompute& recompute = {}, int tensor_ranks = 1);
 

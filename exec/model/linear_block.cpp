@@ -9,7 +9,7 @@ namespace {
 class LinearBlock final : public Layer {
  public:
   LinearBlock(const LayerSetup& setup, int index) : Layer(setup, index) {
-    // Keeps the size of what passes (He et al., 2015, "Delving deep into rectifiers").
+    // Preserves the scale of activations (He et al., 2015, "Delving deep into rectifiers").
     const float deviation = std::sqrt(2.0F / static_cast<float>(hidden()));
     linear_ =
         add_linear("", hidden(), {hidden()}, {.deviation = deviation}, true, SharedBy::outputs);

@@ -8,7 +8,7 @@
 namespace pipesim::exec {
 namespace {
 
-// A cache line of float32, so that no two ranks' parts begin within one.
+// A cache line of float32, so that no two ranks' parts share one.
 constexpr std::int64_t granule = 16;
 
 std::vector<std::int64_t> begins_of(const std::vector<Layer*>& layers) {
@@ -21,7 +21,7 @@ std::vector<std::int64_t> begins_of(const std::vector<Layer*>& layers) {
   return begins;
 }
 
-// Visits (layer, its parameter, the place of that in the layer, its numbers among all).
+// Visits (layer, its parameter, the parameter's index in the layer, its numbers among all).
 template <typename Visit>
 void for_each_parameter(const std::vector<Layer*>& layers, const Visit& visit) {
   std::int64_t begin = 0;
@@ -39,7 +39,7 @@ Slice slice_of(const Tensor& tensor, std::int64_t first, std::int64_t size) {
   return tensor.all().part(first, size);
 }
 
-// Memory of a device for a while.
+// Temporary memory of a device.
 class Scratch {
  public:
   Scratch(Device& device, std::int64_t size) : device_(device) {
@@ -60,7 +60,7 @@ class Scratch {
   void* memory_ = nullptr;
 };
 
-// A shard's numbers, one behind the other, from those of the whole.
+// A shard's numbers, one after the other, from those of the whole.
 void copy_shard(Device& device, const Shard& shard, const float* whole, float* own) {
   const bool has_rows = shard.row_size() == shard.width;
   if (has_rows) {
@@ -120,7 +120,7 @@ std::vector<std::int64_t> cut(const std::vector<std::int64_t>& layer_ends, const
 Parts cut(const std::vector<Layer*>& layers, const StateSplit& split, const Cuts& cuts) {
   const std::vector<std::int64_t> begins = begins_of(layers);
   std::vector<std::int64_t> ends = cut({begins.begin() + 1, begins.end()}, cuts);
-  // The two ends of a tied matrix add up parts of it, which must be the same.
+  // The two ends of a tied matrix sum parts of it, which must be the same.
   for (std::size_t i = 0; split.splits(1) && i < layers.size(); ++i) {
     if (!layers[i]->shares_matrix()) continue;
     const Range matrix{begins[i], begins[i] + layers[i]->parameters()[tied_parameter].size};
@@ -224,7 +224,7 @@ void ParameterStore::find_pieces() {
   }
 }
 
-// Whatever a rank has of a parameter it draws the whole, so that it starts as everywhere.
+// A rank draws a whole parameter even for a part of it, so that it has the same values everywhere.
 void ParameterStore::fill_start() {
   for_each_parameter(layers_, [&](const Layer&, const Parameter& parameter, int, const Range& at) {
     const bool in_place = !parameter.weight.empty() && !parameter.shard;

@@ -1,4 +1,4 @@
-// Ranges of numbers, and what a tensor-parallel rank has of a matrix. Plain values and pure
+// Ranges of numbers, and a tensor-parallel rank's shard of a matrix. Plain values and pure
 // functions; any thread.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace pipesim::exec {
 
-// Numbers [begin, end) of something.
+// Numbers [begin, end).
 struct Range {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -15,12 +15,12 @@ struct Range {
   std::int64_t size() const { return end - begin; }
   bool operator==(const Range&) const = default;
 };
-// What two have in common, or an empty one.
+// The intersection of two ranges, possibly empty.
 Range common(const Range& one, const Range& other);
-// The part at a place of a range that so many divide.
+// Part `place` of a range divided into `parts`.
 Range part_of(const Range& whole, int place, int parts);
 
-// What a tensor-parallel rank has of a matrix: some rows, and of them some columns.
+// A tensor-parallel rank's part of a matrix: some rows, and some columns of these.
 struct Shard {
   std::int64_t width = 0;  // columns of the whole
   Range rows;

@@ -1,7 +1,5 @@
-// Memory of the host through which messages pass on their way from and to a
-// device's own; blocks serve again.
-//
-// The device outlives it. One rank, one thread.
+// Host memory for messages on their way from and to a device's memory; blocks are reused.
+// The device must outlive it. One rank, one thread.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +21,9 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
 
   std::span<std::byte> take(std::int64_t bytes);
-  // It serves again once the device has passed `last_use`, where there is one.
+  // The block is reused once the device has passed `last_use`, if given.
   void give_back(std::span<std::byte> block, std::optional<Mark> last_use = {});
-  // After the device has forgotten its marks: all have passed.
+  // Call after the device has forgotten its marks: all count as passed.
   void forget_marks();
 
  private:

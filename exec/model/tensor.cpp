@@ -26,7 +26,7 @@ Tensor::Tensor(Tensor&& other) noexcept
       use_(other.use_) {}
 
 Tensor& Tensor::operator=(Tensor&& other) noexcept {
-  Tensor taken(std::move(other));  // what this held is given back with it
+  Tensor taken(std::move(other));  // frees the former block of this one
   std::swap(pool_, taken.pool_);
   std::swap(data_, taken.data_);
   std::swap(size_, taken.size_);

@@ -1,9 +1,6 @@
-// A rank's memory: blocks of its device, handed out as tensors and counted by
-// what they hold.
-//
-// The pool outlives its tensors. Freed blocks are kept for tensors of the same
-// size, so that after the first iteration nothing is allocated any more. One
-// rank, one thread.
+// A rank's memory: blocks of its device, handed out as tensors and counted by use.
+// The pool must outlive its tensors. Freed blocks are kept for tensors of the same size, so nothing
+// is allocated after the first iteration. One rank, one thread.
 #pragma once
 
 #include <array>
@@ -17,7 +14,7 @@
 
 namespace pipesim::exec {
 
-// What memory holds; the categories of METRICS.md.
+// The use of memory; the categories of METRICS.md.
 enum class Use : std::uint8_t {
   weights,
   gradients,
@@ -26,7 +23,7 @@ enum class Use : std::uint8_t {
   residue,      // what W needs after I
   send_buffer,
   receive_buffer,
-  unsharded,  // weights that are gathered from replicas
+  unsharded,  // weights gathered from replicas
   workspace,  // gradients until they are reduced, and parts of them from replicas
 };
 inline constexpr std::size_t use_count = 9;
@@ -44,7 +41,7 @@ struct UsedBytes {
 
 class Pool;
 
-// How many float32 have room for so many bytes.
+// How many float32 are needed to hold so many bytes.
 constexpr std::int64_t floats_for(std::int64_t bytes) { return (bytes + 3) / 4; }
 
 // Numbers within a tensor; owns nothing.
@@ -54,13 +51,13 @@ class Slice {
   Slice(void* data, std::int64_t size, Number type) : data_(data), size_(size), type_(type) {}
 
   Array data() const { return {data_, type_}; }
-  // Of float32; else null.
+  // Null unless the type is float32.
   float* floats() const { return type_ == Number::float32 ? static_cast<float*>(data_) : nullptr; }
   void* memory() const { return data_; }
   std::int64_t size() const { return size_; }
   std::int64_t bytes() const { return size_ * bytes_of(type_); }
   bool empty() const { return data_ == nullptr; }
-  // So many from one of its own on.
+  // `size` numbers from `first` on.
   Slice part(std::int64_t first, std::int64_t size) const {
     return {static_cast<std::byte*>(data_) + first * bytes_of(type_), size, type_};
   }
@@ -80,7 +77,7 @@ class Tensor {
   ~Tensor();
 
   Array data() const { return {data_, type_}; }
-  // Of one that holds float32; else null.
+  // Null unless the type is float32.
   float* floats() const { return type_ == Number::float32 ? static_cast<float*>(data_) : nullptr; }
   void* memory() const { return data_; }
   std::int64_t size() const { return size_; }
@@ -88,7 +85,7 @@ class Tensor {
   bool empty() const { return data_ == nullptr; }
   Slice all() const { return {data_, size_, type_}; }
 
-  // Counts it as something else from now on.
+  // Counts it under another use from now on.
   void serve_as(Use use);
 
  private:
@@ -109,15 +106,15 @@ class Pool {
 
   Device& device() const { return device_; }
 
-  // Of undefined content.
+  // Uninitialized.
   Tensor take(std::int64_t size, Use use, Number type = Number::float32);
-  // Counts bytes, or fewer of them, that nothing is taken for.
+  // Counts bytes, or fewer if negative, without allocating.
   void charge(Use use, std::int64_t bytes) { count(use, bytes); }
 
   const UsedBytes& used() const { return used_; }
-  // At the fullest instant so far, the first of several.
+  // At the fullest instant so far; the first of several.
   const UsedBytes& peak() const { return peak_; }
-  // From now on: of what comes.
+  // Starts the peak over from the current use.
   void reset_peak() { peak_ = used_; }
 
  private:

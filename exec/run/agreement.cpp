@@ -20,7 +20,7 @@ std::string to_string(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The first character is the exit status as a digit; empty where all is well.
+// The first character is the exit status as a digit; empty on success.
 std::string failure_of(const std::function<void()>& work) {
   try {
     work();

@@ -40,7 +40,7 @@ void Beside::begin(Part& part) {
   part.steps.front()->start();
 }
 
-// What has nothing to exchange ends as it begins.
+// A part without exchanges ends as it begins.
 void Beside::give_turn() {
   while (!turns_.empty()) {
     const std::size_t waiting = turns_.size();
@@ -124,7 +124,7 @@ void Beside::settle(std::size_t place) {
   }
 }
 
-// What is driven may take for ever: patience is for all of the wait.
+// The driven function may progress forever: patience covers the whole wait.
 void Beside::wait_for_one() {
   using Time = Transport::Time;
   constexpr std::chrono::microseconds turn(20);

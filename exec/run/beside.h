@@ -1,11 +1,9 @@
-// The collectives of a rank that go on beside what it computes.
-//
-// One is an action of a stage, such as a REDUCE_GRAD, and has parts that are exchanged side
-// by side, or in turn, one after the other of all collectives; a part is exchanges one after the
-// other, and then something to do. They go on
-// whenever the rank's thread calls poll(), and while it waits for anything: a wait for
-// messages of another kind takes those of collectives along (collect(), settle()). All ranks
-// of a group start theirs in the same order. One rank, one thread.
+// The collectives of a rank that overlap its compute.
+// A collective is an action of a stage, such as a REDUCE_GRAD, and has parts that are exchanged
+// concurrently, or in turn, one at a time among all collectives; a part is a sequence of exchanges
+// and then a function to call. They progress whenever the rank's thread calls poll(), and while it
+// waits for anything: a wait for other messages includes those of collectives (collect(),
+// settle()). All ranks of a group start theirs in the same order. One rank, one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,42 +20,42 @@ namespace pipesim::exec {
 
 class Beside {
  public:
-  // `transport` is the one below all groups; both outlive it.
+  // `transport` is the one below all groups; both must outlive it.
   Beside(Transport& transport, Recorder& recorder) : transport_(transport), recorder_(recorder) {}
 
   struct Part {
     Steps steps;
     std::function<void()> end;  // or none
-    bool in_turn = false;       // begins when those before it that are so have ended
+    bool in_turn = false;       // begins when all earlier ones in turn have ended
     bool has_begun = false;
   };
   using Id = std::int64_t;
-  // A collective begins, of which parts are added until it is closed; it is done with the last.
-  // What is no action of its own is in no record.
+  // Opens a collective. Parts are added until it is closed; it is done when the last one is.
+  // Without an action it is not recorded.
   Id open(const std::optional<Action>& action);
   void add(Id id, Part part);
   void close(Id id);
   bool is_done(Id id) const;
 
-  // Goes on with all that has arrived.
+  // Advances everything that has arrived.
   void poll();
-  // Wait; TimedOut says for which action.
+  // Block; TimedOut names the action.
   void wait_for(Id id);
   void wait_for_all();
-  // Until that is so, which the end of a part brings about.
+  // Blocks until `is_so`, which the end of a part must bring about.
   void wait_until(const std::function<bool()>& is_so);
 
-  // What has to be looked after during waits, too: whether it has to be again soon. What it throws
-  // ends the wait.
+  // Also calls `drive` during waits; it returns whether it must be called again soon. An exception
+  // from it ends the wait.
   void also_drive(std::function<bool()> drive) { drive_ = std::move(drive); }
 
-  // The messages under way, and that the one at a place among them has ended.
+  // Appends the messages in flight; and tells that the one at that index among them has ended.
   void collect(std::vector<Ticket>& tickets) const;
   void settle(std::size_t place);
 
-  // For an exchange that is about to be made: the first of its tags, as on all ranks of the group.
+  // The first tag for a new exchange, the same on all ranks of the group.
   int next_tag(int count = 1);
-  // All are done; tags begin anew.
+  // Expects all to be done; restarts the tags.
   void start_iteration() { tags_ = 0; }
 
  private:
@@ -66,23 +64,23 @@ class Beside {
     std::optional<Action> action;
     ActionNote note;
     bool is_closed = false;
-    std::deque<Part> parts;  // of those that have begun the first step is under way
+    std::deque<Part> parts;  // in those that have begun the first step is in progress
   };
   Open& find(Id id);
-  // After something of it has ended.
+  // Call after something of it has ended.
   void go_on(Open& one);
   static void begin(Part& part);
-  // Begins the next part that waits for its turn, if none has it.
+  // Begins the next part waiting for its turn, if no other has the turn.
   void give_turn();
   void drop_done();
   void wait_for_one();
-  // TimedOut, which says for which action.
+  // Throws TimedOut, which names the action.
   [[noreturn]] void lose_patience(Ticket ticket);
 
   Transport& transport_;
   Recorder& recorder_;
   std::deque<Open> open_;  // in the order in which they began
-  std::deque<Id> turns_;   // of parts in turn that have not ended, in their order; the first has it
+  std::deque<Id> turns_;   // of unfinished parts in turn, in their order; the first has the turn
   std::function<bool()> drive_;
   Id next_ = 0;
   int tags_ = 0;

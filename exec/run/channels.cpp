@@ -24,7 +24,7 @@ auto place_of(const Channel& channel) {
   return std::tuple(lower % 2, lower, channel);
 }
 
-// All ranks of the group take part.
+// Called by all ranks of the group.
 LinkSetup::Group link_group(Transport& group, const LinkLibrary& library) {
   LinkSetup::Group linked{{}, group.rank(), group.ranks()};
   if (linked.place == 0) linked.key = library.new_key();
@@ -32,7 +32,7 @@ LinkSetup::Group link_group(Transport& group, const LinkLibrary& library) {
   return linked;
 }
 
-// What is sent on each channel, in the order of one of its ends.
+// The messages of each channel, in the order of one of its ends.
 using Traffic = std::map<Channel, std::vector<Action>>;
 
 void check_order(const Channel& channel, const std::vector<Action>& sends,
@@ -94,12 +94,12 @@ std::vector<Channel> channels_of(const TrainingJob& training) {
 std::unique_ptr<LinkedTransport> link_devices(Transport& control, Device& device,
                                               const LinkLibrary& library, const std::string& name,
                                               const TrainingJob& training) {
-  // Or else they would not ask for the same channels.
+  // Otherwise they would not open the same channels.
   agree_on(control, "the command line", training.fingerprint());
   RankGroups groups(control, training.mesh(), training.shards());
   GroupTransport& pipeline = groups.pipeline;
   std::vector<Channel> channels;
-  std::vector<ChannelKey> own;  // of the channels that lead away from this rank
+  std::vector<ChannelKey> own;  // of the channels on which this rank sends
   agree(control, [&] {
     channels = channels_of(training);
     for (const Channel& channel : channels) {

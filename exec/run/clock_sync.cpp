@@ -21,8 +21,7 @@ constexpr std::int64_t one_second = 1'000'000'000;
 constexpr int most_round_trips = 200;
 constexpr std::int64_t longest_reading_ns = 50'000'000;
 
-// NTP lets a clock gain or lose 500 us a second at most, so two differ by
-// twice that.
+// NTP lets a clock gain or lose at most 500 us per second, so two differ by at most twice that.
 constexpr std::int64_t largest_drift_ppm = 1000;
 
 std::int64_t floor_divide(Wide dividend, std::int64_t divisor) {
@@ -30,8 +29,8 @@ std::int64_t floor_divide(Wide dividend, std::int64_t divisor) {
   return static_cast<std::int64_t>(dividend % divisor < 0 ? quotient - 1 : quotient);
 }
 
-// What names the clock that a process reads: the number that the kernel draws
-// when it starts, and the time namespace, where it has such.
+// Identifies the clock that a process reads: the kernel's boot id, and the time namespace, if
+// supported.
 std::string identity(const Clock& clock, int rank) {
   if (!clock.is_own()) return "rank " + std::to_string(rank);
   std::error_code none;
@@ -39,8 +38,8 @@ std::string identity(const Clock& clock, int rank) {
          std::filesystem::read_symlink("/proc/self/ns/time", none).string();
 }
 
-// Looks again and again at first: wait() may sleep and see late what has come.
-// Lets others in between, who may need the same lock or processor to send it.
+// Polls at first: wait() may sleep and see the arrival late. Yields in between to others, which may
+// need the same lock or processor to send it.
 void await(Transport& transport, Ticket ticket) {
   for (int looks = 0; looks < 2000; ++looks) {
     if (transport.test(ticket)) return;
@@ -56,7 +55,7 @@ std::span<std::byte> bytes_of_one(std::int64_t& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-// Tells rank `of` the time until it has heard it often enough.
+// Sends rank `of` the time until it has enough answers.
 void tell_time(Transport& transport, const Clock& clock, int of) {
   for (;;) {
     std::int64_t goes_on = 0;
@@ -70,7 +69,7 @@ void tell_time(Transport& transport, const Clock& clock, int of) {
 ClockReading ask_time(Transport& transport, const Clock& clock) {
   ClockReading best;
   std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
-  // From the first answer on: before it, rank 0 is busy with others.
+  // From the first answer on: before, rank 0 is busy with others.
   std::int64_t since = 0;
   std::int64_t until = 0;
   const std::int64_t goes_on = 1;
@@ -86,8 +85,7 @@ ClockReading ask_time(Transport& transport, const Clock& clock) {
     const std::int64_t took = until - asked;
     if (took >= shortest) continue;
     shortest = took;
-    // Rounded up; what a clock gains meanwhile; all three times are whole
-    // nanoseconds.
+    // Half the round trip, rounded up; drift meanwhile; rounding of all three times.
     const std::int64_t half = took / 2 + took % 2;
     best = {asked + took / 2, told, half + half * largest_drift_ppm / 1'000'000 + 1};
   }
@@ -139,7 +137,7 @@ ClockRelation::ClockRelation(const ClockReading& start, const ClockReading& end)
     : start_(start),
       elapsed_ns_(std::max<std::int64_t>(1, end.own_ns - start.own_ns)),
       gained_ns_(end.first_ns - start.first_ns - (end.own_ns - start.own_ns)),
-      // A time and its image are rounded, too.
+      // Rounding of a time and its image.
       uncertainty_ns_(std::max(start.uncertainty_ns, end.uncertainty_ns) + 2) {}
 
 std::int64_t ClockRelation::to_first(std::int64_t own_ns) const {

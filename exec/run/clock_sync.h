@@ -1,11 +1,8 @@
-// How the clocks of ranks relate to rank 0's, measured by messages.
-//
-// Ranks of one host share a clock, and nothing is measured between them. Of any
-// other clock the lowest rank that has it asks rank 0 for its time, again and
-// again, once before the first iteration and once after the last; a line
-// through both readings relates all times of the run. The functions are called
-// by all ranks alike, outside of iterations. Results are plain values, the same
-// on every rank.
+// The relation of ranks' clocks to rank 0's, measured by messages.
+// Ranks on one host share a clock, and nothing is measured between them. For any other clock the
+// lowest rank that has it asks rank 0 for its time, repeatedly, once before the first iteration and
+// once after the last; a line through both readings relates all times of the run. All ranks call
+// the functions, outside of iterations. Results are plain values, the same on every rank.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +13,23 @@
 
 namespace pipesim::exec {
 
-// Of each rank, the lowest rank whose clock it shares: its own number where it
-// shares none lower. Ranks share one where the same kernel, since it started,
-// gives both the same time.
+// For each rank, the lowest rank whose clock it shares, possibly itself. Ranks share a clock if the
+// same kernel, since the same boot, gives both the same time.
 using SharedClocks = std::vector<int>;
 SharedClocks find_shared_clocks(Transport& transport, const Clock& clock);
 bool all_share_one(const SharedClocks& clocks);
 
-// That a clock showed `own_ns` when rank 0's showed `first_ns`, more or less.
+// A clock showed `own_ns` when rank 0's showed `first_ns`, give or take the uncertainty.
 struct ClockReading {
   std::int64_t own_ns = 0;
   std::int64_t first_ns = 0;
   std::int64_t uncertainty_ns = 0;
 };
 
-// Of each rank. Cristian's algorithm (Distributed Computing 3, 1989), also the
-// core of NTP: a rank notes t0, asks, gets rank 0's time T, and notes t1. T was
-// shown at some instant between t0 and t1, so that (t0 + t1) / 2 is wrong by no
-// more than half of t1 - t0, however unlike the two ways are. The shortest of
-// up to 200 round trips counts, or as many as 50 ms allow.
+// By rank. Cristian's algorithm (Distributed Computing 3, 1989), also the core of NTP: a rank notes
+// t0, asks, gets rank 0's time T, and notes t1. T was shown at some instant between t0 and t1, so
+// (t0 + t1) / 2 is wrong by at most half of t1 - t0, however different the two directions are. The
+// shortest of up to 200 round trips counts, or as many as 50 ms allow.
 std::vector<ClockReading> read_clocks(Transport& transport, const Clock& clock,
                                       const SharedClocks& clocks);
 
@@ -47,20 +42,20 @@ std::vector<ClockReading> read_clocks(Transport& transport, const Clock& clock,
 // time between the readings lies between those at the readings.
 class ClockRelation {
  public:
-  ClockRelation() = default;  // of rank 0's own clock
+  ClockRelation() = default;  // rank 0's own clock
   ClockRelation(const ClockReading& start, const ClockReading& end);
 
   std::int64_t to_first(std::int64_t own_ns) const;
 
-  // What is added to the clock's time at the start, as NTP has it: negative
-  // where the clock is ahead of rank 0's.
+  // The addition to the clock's time at the start, as in NTP: negative if the clock is ahead of
+  // rank 0's.
   std::int64_t offset_ns() const { return start_.first_ns - start_.own_ns; }
-  // What rank 0's clock gains on it in 10^9 of its nanoseconds.
+  // How much rank 0's clock gains on it in 10^9 of its nanoseconds.
   std::int64_t drift_ppb() const;
   // The largest error of to_first() between the readings, without the shift.
   std::int64_t uncertainty_ns() const { return uncertainty_ns_; }
 
-  // What to_first() adds beside, so that nothing arrives before it was sent.
+  // Added by to_first() so that nothing arrives before it was sent.
   void set_shift(std::int64_t shift_ns) { shift_ns_ = shift_ns; }
   std::int64_t shift_ns() const { return shift_ns_; }
 
@@ -72,7 +67,7 @@ class ClockRelation {
   std::int64_t shift_ns_ = 0;
 };
 
-// Of each rank, from what read_clocks() gave at the start and at the end.
+// By rank, from read_clocks() at the start and at the end.
 std::vector<ClockRelation> relate_clocks(const std::vector<ClockReading>& start,
                                          const std::vector<ClockReading>& end,
                                          const SharedClocks& clocks);

@@ -108,7 +108,7 @@ std::size_t EmulatedLinks::wait_any_until(std::span<const Ticket> tickets, Time 
   for (;;) {
     below.clear();
     places.clear();
-    std::optional<std::int64_t> next_ns;  // to arrive
+    std::optional<std::int64_t> next_ns;  // the next arrival
     for (std::size_t i = 0; i < tickets.size(); ++i) {
       const Entry& entry = *entries_[tickets[i]];
       if (is_there(entry)) {

@@ -1,10 +1,9 @@
-// The links of an emulated device: messages take what costs say.
-//
-// Between ranks whose link has a latency or a bandwidth, what travels is when the message
-// left: it is there once that and the link's time are over, however fast the transport
-// below carries it, and its bytes stay where they are. Likewise between replicas, where costs
-// say what their exchanges take: what comes to a rank from all of them goes one after the other.
-// All other messages are the transport's own. As a transport it belongs to one rank.
+// The links of an emulated device: the costs determine the times of messages.
+// Between ranks whose link has a latency or a bandwidth, a message carries only its departure time:
+// it has arrived once the link's time has passed since then, however fast the transport below is,
+// and its bytes are not sent. The same applies between replicas if costs have `replicas`: messages
+// to a rank from all of them go one after the other. All other messages are the transport's own. As
+// a transport it belongs to one rank.
 #pragma once
 
 #include <array>
@@ -23,11 +22,11 @@ namespace pipesim::exec {
 
 class EmulatedLinks final : public Transport {
  public:
-  // All outlive it. Ranks are those of the mesh, and share one CLOCK_MONOTONIC. Anchored
-  // messages begin with when they left.
+  // All must outlive it. Ranks are those of the mesh, and share one CLOCK_MONOTONIC. Anchored
+  // messages begin with their departure time.
   EmulatedLinks(Transport& below, const Mesh& mesh, const Costs& costs, EmulationPace pace);
 
-  // Whether there is any between ranks.
+  // Whether costs have any between ranks.
   static bool exist(const Costs& costs);
 
   int rank() const override { return below_.rank(); }
@@ -45,28 +44,28 @@ class EmulatedLinks final : public Transport {
  private:
   struct Message {
     std::int64_t left_ns = 0;
-    std::array<std::byte, 8> first{};  // of its bytes
+    std::array<std::byte, 8> first{};  // the first of its bytes
   };
-  // What a ticket stands for.
+  // A ticket's state.
   struct Entry {
     Ticket below = 0;
     bool is_open = false;   // below
     bool receives = false;  // over an emulated link
     std::span<std::byte> into;
     std::int64_t takes_ns = 0;
-    std::int64_t shared_ns = 0;   // before that, on the link that messages of all replicas share
+    std::int64_t shared_ns = 0;   // before that, on the link shared by messages of all replicas
     std::int64_t arrives_ns = 0;  // once it is known
     Message message;
   };
 
-  // What leads from one rank to another, where it is emulated.
+  // The emulated link from one rank to another.
   struct Way {
     Link link;
-    bool is_shared = false;  // with all that replicas send to the receiver
+    bool is_shared = false;  // with all messages of replicas to the receiver
   };
   std::optional<Way> way(int from, int to, int tag) const;
   Ticket open(Ticket below);
-  // After the ticket below has ended.
+  // Call after the ticket below has ended.
   void settle(Entry& entry);
   bool is_there(const Entry& entry) const;
   void close(Ticket ticket) { free_.push_back(ticket); }
@@ -75,9 +74,10 @@ class EmulatedLinks final : public Transport {
   Mesh mesh_;
   const Costs& costs_;
   EmulationPace pace_;
-  std::int64_t free_ns_ = 0;  // when all bytes have come that replicas have sent so far
+  std::int64_t free_ns_ = 0;  // when all bytes sent by replicas so far have arrived
   PreciseSleep sleep_;
-  std::vector<std::unique_ptr<Entry>> entries_;  // by ticket; what is sent stays where it is
+  std::vector<std::unique_ptr<Entry>>
+      entries_;  // by ticket; stable addresses, since they are sent from
   std::vector<Ticket> free_;
 };
 

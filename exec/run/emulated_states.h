@@ -1,7 +1,6 @@
-// The states of a stage on an emulated device, as far as replicas exchange them: arrays of as
-// many numbers as the stage has parameters, which nobody computes.
-//
-// Arrays have a pool of their own: what a rank holds is what costs say. One rank, one thread.
+// The states of a stage on an emulated device, as far as replicas exchange them: arrays of as many
+// numbers as the stage has parameters, which are never computed. Arrays have a separate pool: a
+// rank's memory is counted by its costs. One rank, one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +19,9 @@ class EmulatedStates final : public SharedStates {
     StateSplit split;
     Cuts cuts;
     Number weights = Number::float32;
-    std::int64_t unsharded_bytes = 0;  // beside what is always there, while weights are whole
+    std::int64_t unsharded_bytes = 0;  // in addition, while weights are whole
   };
-  // `arrays` has them; in `pool` it is counted what costs say. Both outlive it.
+  // `arrays` holds them; `pool` counts the costs' bytes. Both must outlive it.
   EmulatedStates(const Setup& setup, Pool& arrays, Pool& pool);
 
   int index() const override { return setup_.stage; }

@@ -74,7 +74,7 @@ void Emulation::start_iteration(int iteration) {
   replicas_.start_iteration();
 }
 
-// When the action would start if nothing but costs took time.
+// When the action would start if only costs took time.
 std::int64_t Emulation::ready_ns(const Action& action, const Tensor& input) const {
   std::int64_t start = end_ns_;
   if (!input.empty()) {
@@ -117,7 +117,7 @@ std::int64_t Emulation::started_ns() const {
   return pace_ == EmulationPace::anchored ? start_ns_ : Clock::monotonic_ns();
 }
 
-// The last of them come at its end, where reduce() finds them.
+// The last of them are ready at its end, where reduce() starts them.
 void Emulation::pass(const Action& action, std::int64_t start_ns, std::int64_t end_ns) {
   if (action.stage == reduced_next_ && (action.kind == Kind::B || action.kind == Kind::W)) {
     EmulatedStates& states = states_of(action.stage);
@@ -145,7 +145,7 @@ void Emulation::await_start(const Action& action, const Tensor& input) {
   start_at(action, pace_ == EmulationPace::anchored ? ready_ns(action, input) : 0);
 }
 
-// It starts once both inputs are there.
+// It starts once both inputs have arrived.
 void Emulation::await_cell(const Cell& cell, const std::array<Tensor, 2>& inputs) {
   std::int64_t ready = 0;
   for (std::size_t i = 0; i < cell.size(); ++i) {
@@ -208,7 +208,7 @@ Tensor Emulation::finish(const Action& action) {
   return output;
 }
 
-// As a prediction has it, also where it takes no time.
+// As in a prediction, even if it takes no time.
 void Emulation::close(Kind kind, int stage, std::int64_t duration_ns) {
   ActionNote note{make_action(stage, kind), recorder_.now(), recorder_.now(), {}, 0};
   end_ns_ = (pace_ == EmulationPace::anchored ? end_ns_ : Clock::monotonic_ns()) + duration_ns;
@@ -248,7 +248,7 @@ void Emulation::meet(Kind kind, int stage) {
   note.start = note.reached;
   const std::vector<int> group = group_of(kind, program_.placement);
   if (kind == Kind::GRAD_NORM) {
-    // Nothing of theirs is there but on rank 0, which tells it to all.
+    // Only rank 0 has the times of all, and sends them to the others.
     for (const std::int64_t theirs : gather_value(whole_, end_ns_)) {
       end_ns_ = std::max(end_ns_, theirs);
     }

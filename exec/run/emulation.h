@@ -1,15 +1,12 @@
-// The workload that only takes time: every action lasts as long as costs say,
-// while messages are real, but for the links that costs describe (emulated_links.h).
-//
-// Paced by the wall clock, an action starts when its rank and its input are
-// there and takes its time from then on: what transfers and waking up cost
-// shows. Anchored, it ends when it would end if they cost nothing but what the
-// costs say: each message carries when its sender should have ended, and
-// actions count from there. Then the ranks compute a prediction and merely
-// keep to it, so an anchored run proves no more than that.
-//
-// What replicas exchange are real messages, too, of arrays that nobody computes. They go on
-// while an action takes its time, and gradients come evenly over the action that makes them.
+// The workload that only takes time: every action lasts as long as its cost, while messages are
+// real, except over links that the costs describe (emulated_links.h). Paced by the wall clock, an
+// action starts when its rank and its input are ready and takes its time from then on: the real
+// cost of transfers and waking up shows. Anchored, it ends when it would end by the costs alone:
+// each message carries the time at which its sender should have ended, and actions count from
+// there. Then the ranks compute a prediction and merely keep to it, so an anchored run proves no
+// more than that. Exchanges of replicas are real messages, too, of arrays that are never computed.
+// They progress while an action takes its time, and gradients become ready evenly over the action
+// that makes them.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +33,15 @@ struct TrainingJob;
 
 class Emulation final : public Workload {
  public:
-  // `training` has costs; all outlive it. Activations are counted in `pool`, not taken.
+  // `training` must have costs; all must outlive it. Activations are counted in `pool`, not
+  // allocated.
   Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool, Recorder& recorder,
             Beside& beside);
 
   void start_iteration(int iteration) override;
   void await_start(const Action& action, const Tensor& input) override;
   Tensor run(const Action& action, Tensor input) override;
-  // Where costs have a time of cells, beside those of both their actions.
+  // If costs have a time for the cell, in addition to those of its two actions.
   bool overlaps(const Action& forward) const override {
     return costs_of(forward.stage).overlap_ns.has_value();
   }
@@ -60,12 +58,11 @@ class Emulation final : public Workload {
   }
   void step(int stage, double gradient_norm) override;
 
-  // What each virtual stage sends to the next; anchored messages have room for
-  // a time.
+  // Bytes that each virtual stage sends to the next; anchored messages have room for a time.
   static std::vector<std::int64_t> message_bytes(const Costs& costs, EmulationPace pace);
 
  private:
-  // Of the copy that the rank has.
+  // Of the rank's own copy.
   const StageCosts& costs_of(int stage) const {
     const Placement& placement = program_.placement;
     return costs_.of(stage, placement.rank_of(stage) == rank_ ? 0 : placement.copies() - 1,
@@ -74,18 +71,18 @@ class Emulation final : public Workload {
   std::int64_t ready_ns(const Action& action, const Tensor& input) const;
   void close(Kind kind, int stage, std::int64_t duration_ns);
   EmulatedStates& states_of(int stage);
-  // Exchanges go on until then.
+  // Advances exchanges until then.
   void pass_until(std::int64_t monotonic_ns);
-  // Until an action may start that, anchored, would then.
+  // Waits until an action may start that, anchored, would start then.
   void start_at(const Action& action, std::int64_t ready_ns);
-  // When it does.
+  // Its actual start.
   std::int64_t started_ns() const;
-  // What it waits for of its stage's replicas.
+  // Waits for exchanges with its stage's replicas.
   void await_replicas(const Action& action);
-  // What its rank holds from its start on, and from its end on; its result.
+  // Counts the memory held from its start on, and from its end on; returns its result.
   void charge_start(const Action& action);
   Tensor finish(const Action& action);
-  // The time of an action goes by, and gradients come.
+  // Lets the time of an action pass, with gradients becoming ready.
   void pass(const Action& action, std::int64_t start_ns, std::int64_t end_ns);
   // A blocking collective: the latest end of the ranks of its group counts.
   void meet(Kind kind, int stage);
@@ -100,14 +97,14 @@ class Emulation final : public Workload {
   Pool& pool_;
   Recorder& recorder_;
   Beside& beside_;
-  Pool arrays_;  // of what is exchanged
+  Pool arrays_;  // for exchanged arrays
   Replicas replicas_;
-  std::vector<std::unique_ptr<EmulatedStates>> states_;  // by chunk, where there are replicas
-  int reduced_next_ = -1;  // the stage that is, behind the next action
+  std::vector<std::unique_ptr<EmulatedStates>> states_;  // by chunk, if there are replicas
+  int reduced_next_ = -1;  // the stage to be reduced after the next action
   int iteration_ = 0;
   PreciseSleep sleep_;
-  std::int64_t start_ns_ = 0;  // anchored, of the action that runs
-  std::int64_t end_ns_ = 0;    // of the rank's last action, as it should have been
+  std::int64_t start_ns_ = 0;  // if anchored: of the running action
+  std::int64_t end_ns_ = 0;    // when the rank's last action should have ended
 };
 
 }  // namespace pipesim::exec

@@ -132,7 +132,7 @@ void ReduceScatter::arrived(int from) {
   add_in_order();
 }
 
-// In floating point (a + b) + c is not a + (b + c): ranks' parts are added as their numbers go.
+// In floating point (a + b) + c is not a + (b + c): parts are added in the order of ranks.
 void ReduceScatter::add_in_order() {
   const Slice own = slice(part(group_.rank()));
   for (; next_ < group_.ranks() && is_there_[static_cast<std::size_t>(next_)]; ++next_) {
@@ -157,7 +157,7 @@ void LibraryReduction::start() {
   const Slice& all = array().numbers;
   std::vector<std::int64_t> counts;
   for (const Range& one : array().parts) counts.push_back(one.size());
-  // As much as leaves a rank at least.
+  // A lower bound on the bytes sent by a rank.
   await(counts.empty() ? library_.all_reduce(all.floats(), all.size())
                        : library_.reduce_scatter(all.floats(), counts),
         all.bytes() - all.bytes() / group_.ranks());
@@ -200,7 +200,7 @@ Broadcast::Broadcast(Transport& group, Pool& pool, const Slice& numbers, int roo
       root_(root),
       place_((group.rank() + group.ranks() - root) % group.ranks()) {}
 
-// A place has the numbers from the one without its lowest bit.
+// An index gets the numbers from the index without its lowest bit.
 void Broadcast::start() {
   if (place_ > 0) {
     receive((root_ + (place_ & (place_ - 1))) % group_.ranks(), all());
@@ -221,7 +221,7 @@ void Broadcast::pass_on() {
   if (place_ == 0) {
     for (bit = 1; bit < ranks;) bit *= 2;
   }
-  while ((bit /= 2) > 0) {  // those that have most to pass on come first
+  while ((bit /= 2) > 0) {  // those that pass on the most come first
     if (place_ + bit < ranks) send((root_ + place_ + bit) % ranks, all());
   }
 }

@@ -23,7 +23,7 @@ constexpr std::string_view forms =
   throw input_error(fmt::format("--faults {}: {}; {}", quote(text), why, forms));
 }
 
-// The number behind a prefix, where that is all.
+// The number after a prefix, if nothing follows.
 std::optional<std::int32_t> number_behind(std::string_view text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return std::nullopt;
   text.remove_prefix(prefix.size());
@@ -33,7 +33,7 @@ std::optional<std::int32_t> number_behind(std::string_view text, std::string_vie
   return value;
 }
 
-// Of a standard normal distribution, by the sum of twelve uniform numbers.
+// Approximately standard normal, as the sum of twelve uniform numbers.
 double normal(const Action& action, int iteration) {
   double sum = -6;
   for (std::uint32_t block = 0; block < 3; ++block) {

@@ -1,11 +1,11 @@
-// What is put wrong with a run on purpose, to see whether a diagnosis finds it: on an emulated
-// device (emulation.h), or in a training on the CPU (faulty.h), which can only become longer.
+// Faults injected into a run, to test whether a diagnosis finds them: on an emulated device
+// (emulation.h), or in a training on the CPU (faulty.h), which can only become slower.
 //
 //   B@stage2=x1.4        each B of stage 2 takes 1.4 times as long
 //   2B5=x1.4             that one does
-//   launch@rank1=300us   rank 1 starts each F, I, W and B so much later than it could
-//   pause@2B5=20ms       its rank stands still for so long before it, in each iteration
-//   jitter=5%            durations vary, by a normal distribution of that deviation
+//   launch@rank1=300us   rank 1 starts each F, I, W and B later than it could, by that much
+//   pause@2B5=20ms       its rank pauses that long before it, in each iteration
+//   jitter=5%            durations vary, by a normal distribution with that deviation
 //   jitter@rank1=5%      those of one rank do
 //
 // Plain values; any thread.
@@ -24,18 +24,18 @@ namespace pipesim::exec {
 
 class Faults {
  public:
-  // Throws where the text is none of these, or names what the program does not do.
+  // Throws if the text is none of these, or names an action that the program does not have.
   void add(std::string_view text, const Schedule& program);
 
   bool empty() const { return faults_.empty(); }
   std::vector<std::string> texts() const;
-  // The first that makes something take less time; empty where none does.
+  // The first that makes something faster; empty if none does.
   std::string shortening() const;
 
-  // What an action takes instead; in each iteration another draw, always the same.
+  // An action's duration with faults; drawn anew in each iteration, deterministically.
   std::int64_t duration_ns(const Action& action, int iteration, int rank,
                            std::int64_t duration_ns) const;
-  // By how much later it starts.
+  // How much later it starts.
   std::int64_t delay_ns(const Action& action, int rank) const;
 
  private:

@@ -1,8 +1,7 @@
-// A training with faults: what it does takes longer, or starts later, on purpose (faults.h).
-//
-// The rank's thread stays busy meanwhile, as it would with more to compute; results are those of
-// the training. Only where that thread computes: on the CPU. A workload over another, which it
-// owns; one rank, one thread.
+// A training with injected faults: actions take longer, or start later (faults.h).
+// The rank's thread stays busy meanwhile, as if it had more to compute; results are those of the
+// training. Works only if that thread computes: on the CPU. Wraps another workload, which it owns;
+// one rank, one thread.
 #pragma once
 
 #include <memory>
@@ -15,7 +14,7 @@ namespace pipesim::exec {
 
 class FaultyWorkload final : public Workload {
  public:
-  // `faults` outlive it; `rank` is that in the pipeline.
+  // `faults` must outlive it; `rank` is that in the pipeline.
   FaultyWorkload(std::unique_ptr<Workload> own, const Faults& faults, int rank)
       : own_(std::move(own)), faults_(faults), rank_(rank) {}
 

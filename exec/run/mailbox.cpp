@@ -165,7 +165,7 @@ void Mailbox::put_output(const Action& action, Tensor result, Instant there) {
   own.note.reached = there;
 }
 
-// Of a transfer that is done: a RECV's buffer is full, a SEND's free again.
+// After a transfer: a RECV's buffer is full, a SEND's free again.
 void Mailbox::settle(Buffer& buffer) {
   const bool receives = is_receive(buffer.note.action.kind);
   buffer.state = receives ? State::full : State::free;
@@ -183,7 +183,7 @@ void Mailbox::settle(Buffer& buffer) {
   recorder_.add(buffer.note);
 }
 
-// A receive starts once its memory is the rank's alone, a send with its result.
+// A receive starts once its memory is free for it, a send when its result is ready.
 void Mailbox::start_linked(Buffer& buffer) {
   ActionNote& note = buffer.note;
   const Channel channel = channel_of(placement_, note.action);
@@ -227,8 +227,8 @@ void Mailbox::poll_link() {
   for (Buffer* buffer : under_way_) check_patience(*buffer);
 }
 
-// Patience begins when nothing is left for the device to do before the message
-// ends, however far ahead of it the rank's thread has been.
+// Patience begins when the device has nothing left to do before the end of the message, however far
+// ahead the rank's thread is.
 void Mailbox::check_patience(Buffer& buffer) {
   const auto patience = transport_.patience();
   if (!patience || !buffer.awaited) return;
@@ -260,8 +260,8 @@ void Mailbox::poll() {
   });
 }
 
-// Whichever it is, so that each is seen to end when it does. Receives come
-// first: where patience ends, it is them that the rank has waited for.
+// Waits for any of them, so that each end is noticed at once. Receives come first: if patience
+// ends, the rank has waited for them.
 void Mailbox::wait_for_one() {
   std::stable_partition(under_way_.begin(), under_way_.end(),
                         [](const Buffer* buffer) { return is_receive(buffer->note.action.kind); });
@@ -309,7 +309,7 @@ void Mailbox::finish_iteration() {
     buffer.state = State::free;
   }
   while (link_ == nullptr && !under_way_.empty()) wait_for_one();
-  // Now the rank has nothing to do but to wait for those that take its messages.
+  // Now the rank only waits for the receivers of its messages.
   for (Buffer* buffer : under_way_) {
     if (!buffer->awaited) buffer->awaited = device_.mark();
   }

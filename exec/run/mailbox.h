@@ -1,17 +1,12 @@
-// What a rank's stages receive and send: every buffer, and the state it is in.
-//
-// A receive buffer is free, then posted (the transport fills it), full, then
-// owned by the stage that took it. A send buffer is free, then full, then
-// posted until the transport is done with it; only then is its memory given
-// back. A result for a stage of the same rank is handed over as it is. Misuse
-// is an error that names the action. One rank, one thread.
-//
-// Transports read and write the host's memory. Where that is not the device's,
-// a message passes through staging memory, by copies that run beside the
-// operators: a send begins once its copy has run, and what needs a received
-// tensor follows the copy to it. Where devices are linked (exec/device/link.h)
-// they carry messages by themselves: a received tensor counts as there as soon
-// as it is posted, and what needs it follows its mark.
+// The messages of a rank's stages: every send and receive buffer, and its state.
+// A receive buffer is free, then posted (the transport fills it), full, then owned by the stage
+// that took it. A send buffer is free, then full, then posted until the transport is done with it;
+// only then is its memory freed. A result for a stage on the same rank is handed over directly.
+// Misuse is an error that names the action. One rank, one thread. Transports read and write the
+// host's memory. If that is not the device's, a message passes through staging memory, by copies
+// that overlap operators: a send begins once its copy has run, and users of a received tensor
+// follow the copy to it. If devices are linked (exec/device/link.h) they carry messages themselves:
+// a received tensor counts as received as soon as it is posted, and its users follow its mark.
 #pragma once
 
 #include <algorithm>
@@ -33,37 +28,34 @@ namespace pipesim::exec {
 
 class Mailbox {
  public:
-  // `bytes` of what each stage but the last sends to the next; its gradient,
-  // which comes back, has as many. Numbers are of that type. What goes on `beside` does so
-  // during waits.
+  // `bytes` that each stage but the last sends to the next; the gradient that comes back has the
+  // same size. Numbers are of that type. Collectives `beside` progress during waits.
   Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
           Number type, Transport& transport, Pool& pool, Recorder& recorder, Beside& beside);
-  // Where an error unwinds, buffers may be posted: the transport lets go of them.
+  // While an error unwinds, buffers may be posted: the transport abandons them.
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // A RECV or SEND is reached. A RECV may have been posted ahead of its place.
+  // A RECV or SEND is reached. A RECV may have been posted earlier.
   void post(const Action& receive);
   void send(const Action& send);
 
-  // The input of an F, I or B that is to run, once it is there; empty where it
-  // has none.
+  // Waits for the input of an F, I or B and returns it; empty if it has none.
   Tensor take_input(const Action& action);
-  // Its result, which is there at that instant.
+  // Stores its result, which is ready at that instant.
   void put_output(const Action& action, Tensor result, Instant there);
 
-  // Notes which transfers are done, and throws TimedOut where the device waits
-  // for a linked one for too long.
+  // Records completed transfers, and throws TimedOut if the device waits too long for a linked one.
   void poll();
-  // While the rank waits for something else: starts the sends whose copies have run, or does what
-  // poll() does over a link. Whether it has to be called again soon.
+  // Call while the rank waits for something else: starts the sends whose copies have run, or does
+  // what poll() does over a link. Returns whether it must be called again soon.
   bool look_after();
-  // Gives transfers time until the device has passed the mark.
+  // Advances transfers until the device has passed the mark.
   void wait_for(Mark mark);
-  // Waits for all sends; then every buffer must have served.
+  // Waits for all sends; then every buffer must have been used.
   void finish_iteration();
-  // After the device has forgotten its marks.
+  // Call after the device has forgotten its marks.
   void forget_marks() { staging_.forget_marks(); }
 
  private:
@@ -73,17 +65,17 @@ class Mailbox {
     State state = State::free;
     Tensor tensor;
     std::span<std::byte> message;  // while posted; the tensor's own, or staging memory
-    Mark copied = 0;               // of the copy from or to staging memory, or over a link
-    Mark usable = 0;               // a received tensor's memory, from then on
+    Mark copied = 0;               // the copy from or to staging memory, or over a link
+    Mark usable = 0;               // a received tensor may be used from then on
     std::optional<Ticket> ticket;  // none while a send's copy runs
     ActionNote note;
-    // Of one that is linked: the device can do nothing before it, from then on.
+    // Of a linked one: from this mark on the device is blocked on it.
     std::optional<Mark> awaited;
-    std::optional<Time> waited_since;  // when that had come
-    Action consumer;                   // what awaits it, of a received one
+    std::optional<Time> waited_since;  // when the device reached that mark
+    Action consumer;                   // of a received one: the action that awaits it
   };
-  // A result on its way, by the stage that makes it: an activation to the next
-  // stage, a gradient to the one before.
+  // A result in transit, by the stage that makes it: an activation to the next stage, a gradient to
+  // the previous one.
   struct Item {
     bool forward;
     std::int32_t stage;
@@ -100,7 +92,7 @@ class Mailbox {
   bool is_local(const Item& item) const {
     return peer(item, item.stage) == peer(item, item.consumer());
   }
-  // The rank that has the item's microbatch at a stage.
+  // The rank of a stage for the item's microbatch.
   int peer(const Item& item, int stage) const {
     return placement_.rank_of(stage, placement_.copy_of(item.microbatch));
   }
@@ -119,7 +111,7 @@ class Mailbox {
   void settle_linked(Buffer& buffer);
   void poll_link();
   void check_patience(Buffer& buffer);
-  // "1F0 needs 1RECV_F0", of a receive.
+  // "1F0 needs 1RECV_F0", for a receive.
   std::string purpose(const Buffer& buffer) const;
 
   const Placement& placement_;
@@ -134,10 +126,10 @@ class Mailbox {
   Staging staging_;
   Recorder& recorder_;
   Beside& beside_;
-  std::size_t chunks_;              // of this rank
+  std::size_t chunks_;              // on this rank
   std::vector<Buffer> in_;          // [direction][chunk that takes it][microbatch]
   std::vector<Buffer> out_;         // [direction][chunk that makes it][microbatch]
-  std::vector<Buffer*> under_way_;  // those posted; over a link, until they have passed
+  std::vector<Buffer*> under_way_;  // posted ones; over a link, until they have passed
 };
 
 }  // namespace pipesim::exec

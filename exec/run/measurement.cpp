@@ -18,7 +18,7 @@ void append(Bytes& bytes, const std::vector<T>& values) {
   bytes.insert(bytes.end(), own.begin(), own.end());
 }
 
-// Reads what append() has written, list by list.
+// Reads the output of append(), list by list.
 template <typename T>
 std::vector<T> take(std::span<const std::byte>& bytes, std::int64_t count) {
   const std::size_t size = static_cast<std::size_t>(count) * sizeof(T);
@@ -29,7 +29,7 @@ std::vector<T> take(std::span<const std::byte>& bytes, std::int64_t count) {
 
 std::int64_t count_of(const auto& list) { return static_cast<std::int64_t>(list.size()); }
 
-// By rank 0's clock.
+// Converts times to rank 0's clock.
 IterationRecord related(IterationRecord record, const ClockRelation& clock) {
   for (Span& span : record.spans) {
     const std::int64_t reached_ns = clock.to_first(span.start_ns - span.queued_ns);
@@ -51,8 +51,8 @@ IterationRecord related(IterationRecord record, const ClockRelation& clock) {
   return record;
 }
 
-// A blocking collective begins once the last rank of its group has come; before that a rank
-// waits. Its spans tell when each came. A norm is found by all pipelines together.
+// A blocking collective begins once the last rank of its group has arrived; before that a rank
+// waits. Its spans say when each arrived. All pipelines compute a norm together.
 void start_groups_together(std::vector<Span>& spans, Transport& leaders) {
   for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
     std::int64_t start_ns = std::numeric_limits<std::int64_t>::min();
@@ -74,8 +74,8 @@ void start_groups_together(std::vector<Span>& spans, Transport& leaders) {
   }
 }
 
-// An exchange with replicas, likewise, begins once the last of its group has come to it, and all
-// that it gathers is there at its end.
+// An exchange with replicas, likewise, begins once the last of its group has reached it, and
+// everything that it gathers has arrived at its end.
 void start_exchanges_together(std::vector<Span>& spans, Transport& group) {
   struct Begin {
     Action action;
@@ -253,7 +253,7 @@ IterationRecord gather_iteration(Transport& transport, const Leaders& leaders,
     }
     for (MemorySample sample : theirs.samples) {
       sample.rank = rank;
-      // What a rank holds before the first start counts from there.
+      // Memory held before the first start counts from there.
       sample.time_ns = std::max<std::int64_t>(0, sample.time_ns - zero_ns);
       result.samples.push_back(sample);
     }
@@ -264,8 +264,8 @@ IterationRecord gather_iteration(Transport& transport, const Leaders& leaders,
   start_groups_together(result.spans, leaders.all);
   start_exchanges_together(result.spans, leaders.sharing);
 
-  // A RECV covers the time from when both its ends were there to the arrival; a
-  // SEND that from its start to when its buffer was free again.
+  // A RECV covers the time from when both ends were ready to the arrival; a SEND that from its
+  // start to when its buffer was free again.
   const SpanIndex index(result.spans);
   for (Span& span : result.spans) {
     if (!is_receive(span.action.kind)) continue;

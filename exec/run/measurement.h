@@ -1,10 +1,7 @@
-// What the ranks recorded, brought together: spans as the rest of the project
-// knows them, and their metrics.
-//
-// The gathering functions are called by all ranks alike; their results are
-// rank 0's, and empty elsewhere. Each rank brings `clock`, by which its times
-// become those of the whole job's rank 0 before they leave it. Ranks are those of the
-// transport, a pipeline's where nothing else is said.
+// Gathers the ranks' records: as spans, and their metrics.
+// All ranks call the gathering functions; results are on rank 0, and empty elsewhere. Each rank
+// passes its `clock`, which converts its times to those of the whole job's rank 0 before they are
+// sent. Ranks are those of the transport, a pipeline's unless noted.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +17,24 @@
 
 namespace pipesim::exec {
 
-// From the first start to the last end of an iteration's actions on any rank; where
-// iterations are `continuous`, from the last end of the one before.
+// From the first start to the last end of an iteration's actions on any rank; if iterations are
+// `continuous`, from the last end of the previous one.
 std::vector<IterationExtent> gather_extents(Transport& transport, const Recorder& recorder,
                                             const ClockRelation& clock, bool continuous);
 
-// A message of an iteration: from the start of its SEND to the end of its RECV,
-// which is before that where clocks are not quite right.
+// A message of an iteration: from the start of its SEND to the end of its RECV, negative if clocks
+// are not quite right.
 struct MeasuredTransfer {
   int from = 0;
   int to = 0;
   std::int64_t took_ns = 0;
 };
-// Of all pipelines of the mesh, whose ranks `transport` has.
+// Of all pipelines of the mesh; `transport` has the mesh's ranks.
 std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Mesh& mesh,
                                                const Recorder& recorder, std::size_t iteration,
                                                const ClockRelation& clock);
 
-// The least that a RECV is taken to end after the start of its SEND.
+// The least time from the start of a SEND to the end of its RECV.
 inline constexpr std::int64_t least_transfer_ns = 1;
 
 // The largest of each category of memory that any rank recorded.
@@ -47,18 +44,18 @@ struct LargestBytes {
 };
 LargestBytes gather_largest(Transport& transport, const Recorder& recorder);
 
-// The first ranks of pipelines, as groups that one of them is of.
+// Groups of the first ranks of pipelines that this rank belongs to.
 struct Leaders {
   Transport& all;
   Transport& sharing;  // those that exchange with each other first
 };
 
-// One iteration, times counted from `zero_ns`, everything sorted by time. A RECV
-// that ends too early ends later here. `leaders` are used by the first ranks of pipelines alone.
+// One iteration, with times counted from `zero_ns` and everything sorted by time. A RECV that ends
+// too early is moved later. Only the first ranks of pipelines use `leaders`.
 IterationRecord gather_iteration(Transport& transport, const Leaders& leaders,
                                  const Recorder& recorder, std::size_t iteration,
                                  std::int64_t zero_ns, const ClockRelation& clock);
-// Those of all of `transport`'s ranks, in their order.
+// The records of all of `transport`'s ranks, in their order.
 std::vector<IterationRecord> gather_records(Transport& transport, const IterationRecord& own);
 
 }  // namespace pipesim::exec

@@ -21,7 +21,7 @@ std::string broadcast_text(Transport& transport, const std::string& text) {
   return {reinterpret_cast<const char*>(all.data()), all.size()};
 }
 
-// All ranks: rank 0's checkpoint, or nothing.
+// Called by all ranks: returns rank 0's checkpoint, or nothing.
 std::optional<FoundCheckpoint> share(Transport& transport, const FoundCheckpoint* own) {
   const std::string path = broadcast_text(transport, own != nullptr ? own->path : "");
   if (path.empty()) return std::nullopt;
@@ -30,7 +30,7 @@ std::optional<FoundCheckpoint> share(Transport& transport, const FoundCheckpoint
   return FoundCheckpoint{path, parse_manifest(manifest, path)};
 }
 
-// All ranks, each with some of the files; rank 0 gets what is wrong with any of them.
+// Called by all ranks, each checks some of the files; rank 0 gets the faults of all.
 std::vector<std::string> find_damages(Transport& transport, const FoundCheckpoint& checkpoint) {
   std::string own;
   const auto step = static_cast<std::size_t>(transport.ranks());
@@ -91,7 +91,7 @@ std::optional<NewestCheckpoint> find_newest_checkpoint(
   }
   agree(transport, [&] {
     if (last.empty() || !first) return;
-    throw input_error(fmt::format("--resume {}: no checkpoint is whole; the newest: {}",
+    throw input_error(fmt::format("--resume {}: no checkpoint is complete; the newest: {}",
                                   printable(folders.resumed), last));
   });
   return std::nullopt;

@@ -1,6 +1,5 @@
-// The newest checkpoint that is whole, which a training goes on from.
-//
-// All ranks look together, each at some of the files.
+// The newest complete checkpoint, from which a training resumes.
+// All ranks search together, each checking some of the files.
 #pragma once
 
 #include <functional>
@@ -14,7 +13,7 @@
 
 namespace pipesim::exec {
 
-// Folders; empty where there is none.
+// Folders; empty if there is none.
 struct CheckpointFolders {
   std::string resumed;
   std::string saved;
@@ -25,17 +24,17 @@ struct NewestCheckpoint {
   std::shared_ptr<const CheckpointReader> reader;
 };
 
-// `check` throws on one of another training, before its files are read. Rank 0 is told by `warn`
-// of each that is passed over, and why. Nothing where there is none and the training saves to the
-// same folder: then it starts anew. Else that is an input error, and so is a folder in which none
-// is whole.
+// `check` throws for a checkpoint of another training, before its files are read. Rank 0 calls
+// `warn` for each that is skipped, with the reason. Returns nothing if there is none and the
+// training saves to the same folder: then it starts from scratch. Otherwise that is an input error,
+// and so is a folder in which none is complete.
 std::optional<NewestCheckpoint> find_newest_checkpoint(
     const CheckpointFolders& folders, Transport& transport,
     const std::function<void(const FoundCheckpoint&)>& check,
     const std::function<void(const std::string&)>& warn);
 
-// All ranks: an input error where the folder to save to has checkpoints that a training which
-// starts there, or anew, would not go on from.
+// Called by all ranks: throws an input error if the folder to save to has checkpoints that a
+// training starting at `start`, or from scratch, would not resume from.
 void check_saved_folder(const CheckpointFolders& folders, Transport& transport,
                         std::optional<std::int64_t> start);
 

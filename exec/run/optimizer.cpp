@@ -158,7 +158,7 @@ void Optimizer::reduce(const Stage& stage) {
   });
 }
 
-// One array after the other, so that there is room for one. Both ranks leave with the same sums,
+// One array after the other, so that room for one is enough. Both ranks end with the same sums,
 // since float addition commutes.
 void Optimizer::add_copies() {
   const Placement& placement = training_.program.placement;
@@ -177,7 +177,7 @@ void Optimizer::add_copies() {
   }
 }
 
-// Of both ends on one rank.
+// For both ends on one rank.
 void Optimizer::add_tied(const std::vector<Piece>& table, const std::vector<Piece>& matrix) {
   for (std::size_t i = 0; i < table.size(); ++i) {
     const std::int64_t size = table[i].range.size();
@@ -221,7 +221,7 @@ void Optimizer::add_up_partial() {
 }
 
 // Embedding and head each hold the shared matrix and the gradient of their own use of it.
-// Both leave with the sum, which is the same on both sides, since float addition commutes.
+// Both end with the sum, which is the same on both sides, since float addition commutes.
 void Optimizer::reduce_tied(int stage) {
   record(stage, Kind::REDUCE_TIED, [&] {
     const std::vector<Piece> table = tied_pieces(0);
@@ -274,7 +274,7 @@ Outcome Optimizer::find_norm(int stage, const TrainingJob::Pass& pass,
     std::vector<Part> parts;
     if (stops) parts.push_back({.layer = stop_part});
     if (!losses.empty() && groups_.tensor.rank() == 0) {
-      // Of copies, the first is the one whose last stage is on the last rank.
+      // The first of two copies is the one whose last stage is on the last rank.
       const Placement& placement = training_.program.placement;
       const bool is_second = placement.rank_of(placement.stages() - 1) != groups_.pipeline.rank();
       parts.push_back({loss_part, groups_.replica, is_second ? 1 : 0, 0, mean_loss(losses)});

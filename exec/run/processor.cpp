@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t least_taken_ns = 5'000;
 
-// That this thread ran for. A call of the system, at whose end the thread may be made to wait: so
-// the other clock is read behind it at the start, and before it at the end.
+// This thread's CPU time. The system call may block the thread at its end: so the other clock is
+// read after it at the start, and before it at the end.
 std::int64_t ran_ns() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -1,5 +1,5 @@
-// Processors: how many there are, and for how long others had that of what a thread does, by how
-// much longer it took than the thread ran.
+// Processors: how many there are, and how long other threads had a thread's processor, as the
+// excess of wall time over its CPU time.
 //
 // A watch belongs to the thread that makes it. Costs two readings of the clocks at either end.
 #pragma once
@@ -10,16 +10,16 @@
 
 namespace pipesim::exec {
 
-// How many the ranks together may run on; all of them take part, and rank 0 gets it.
+// How many processors the ranks together may run on; called by all, and rank 0 gets the result.
 int count_processors(Transport& transport);
 
 class ProcessorWatch {
  public:
-  // Not `counts`: reads no clock, and nothing is ever taken. `waited_ns` grows by what the thread
-  // waits for others meanwhile, and outlives it.
+  // Without `counts` it reads no clock, and the result is 0. `waited_ns` grows by the thread's
+  // waits for others meanwhile, and must outlive it.
   ProcessorWatch(bool counts, const std::int64_t& waited_ns);
 
-  // Since it was made. What is less than a switch of threads takes is 0: clocks are read one
+  // Since construction. Less than the time of a thread switch counts as 0: the clocks are read one
   // after the other.
   std::int64_t taken_ns() const;
 

@@ -1,7 +1,6 @@
 // The groups of ranks that a rank belongs to, each as a transport.
-//
-// They share the transport of the whole mesh, which outlives them, and like it belong to
-// one rank and its thread.
+// They share the transport of the whole mesh, which must outlive them, and like it belong to one
+// rank and its thread.
 #pragma once
 
 #include "exec/transport/group.h"
@@ -11,7 +10,7 @@ namespace pipesim::exec {
 
 class RankGroups {
  public:
-  // `transport` has the ranks of the mesh. States are split over so many neighbouring replicas.
+  // `transport` has the ranks of the mesh. States are split over `shards` neighbouring replicas.
   RankGroups(Transport& transport, const Mesh& mesh, int shards)
       : RankGroups(
             transport, mesh,
@@ -19,14 +18,14 @@ class RankGroups {
 
   Transport& whole;
   GroupTransport pipeline;
-  // The ranks with the same stages in all replicas; of these those that split states with this
+  // The ranks with the same stages in all replicas; among these, those that split states with this
   // one, and those that have the same part as this one.
   GroupTransport replicas;
   GroupTransport sharers;
   GroupTransport likes;
-  // The ranks that have the same layers of the same replica, in shards.
+  // The ranks with shards of the same layers of the same replica.
   GroupTransport tensor;
-  // The ranks at this one's place of all pipelines.
+  // The ranks at this one's position in all pipelines.
   GroupTransport pipelines;
   int replica;
 

@@ -19,7 +19,7 @@
 namespace pipesim::exec {
 namespace {
 
-// The system would now and then put two that wait for each other on one.
+// The system would sometimes put two that wait for each other on one processor.
 void keep_to_processor(int rank, int ranks) {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -34,7 +34,7 @@ void keep_to_processor(int rank, int ranks) {
   }
 }
 
-// Sleeps of this thread end when they should, not up to 50 us later.
+// Makes sleeps of this thread end on time, not up to 50 us late.
 void wake_in_time() { ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); }
 
 }  // namespace
@@ -84,8 +84,8 @@ void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes, co
 bool run_as_process(Transport& transport, const RankWork& work,
                     const std::function<void(const std::string& error)>& last_words) {
   wake_in_time();
-  // Patience of the others ends about now, too, and who broke off has a reason:
-  // let each say what it waits for.
+  // Patience of the others ends about now, too, and a rank that has aborted has a reason: let each
+  // report what it waits for.
   const auto wait_for_theirs = [] { std::this_thread::sleep_for(std::chrono::seconds(1)); };
   try {
     work(transport);

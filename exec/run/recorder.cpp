@@ -20,8 +20,8 @@ void Recorder::finish_iteration() {
   if (keep_) {
     IterationRecord record;
     for (const ActionNote& note : actions_) {
-      // Where one is of the device and the other of this thread, they may come out
-      // the other way round by what the two clocks are compared to.
+      // If one is the device's and the other this thread's, they may be out of order by the error
+      // of relating the two clocks.
       const std::int64_t start = time_of(note.start);
       const std::int64_t end = std::max(start, time_of(note.end));
       Span& span = record.spans.emplace_back(Span{note.action, 0, 0, start, end});

@@ -1,10 +1,8 @@
-// What a rank did, when, and what it held: written down as it runs.
-//
-// Notes name instants, some of which are the device's and have no time until it
-// gets there. With the end of an iteration they become spans, layers and samples, as
-// traces have them, whose times are those of the rank's clock (clock.h); as plain values
-// they travel to rank 0. A recorder belongs to one rank and one thread; its device
-// outlives it.
+// Records what a rank does, when, and the memory it holds.
+// Notes refer to instants, some of which are the device's and have no time until it gets there. At
+// the end of an iteration they become spans, layers and samples, as in traces, with times of the
+// rank's clock (clock.h); as plain values they are sent to rank 0. A recorder belongs to one rank
+// and one thread; its device must outlive it.
 #pragma once
 
 #include <cstddef>
@@ -26,18 +24,18 @@ struct Instant {
 
 struct ActionNote {
   Action action;
-  Instant reached;  // when the rank came to it; of a SEND: when its result was there
+  Instant reached;  // when the rank reached it; for a SEND: when its result was ready
   Instant start;
   Instant end;
   std::int64_t bytes = 0;     // of a transfer
-  std::int64_t taken_ns = 0;  // of what this thread computes: see processor.h
+  std::int64_t taken_ns = 0;  // of this thread's compute: see processor.h
 };
 // A layer's part of a compute action.
 struct LayerNote {
   Action action;
   std::int32_t layer = 0;
   Kind kind = Kind::F;  // F, I or W
-  bool again = false;   // a forward that is done once more, in a backward
+  bool again = false;   // a forward recomputed in a backward
   Instant start;
   Instant end;
   std::int64_t taken_ns = 0;
@@ -50,19 +48,18 @@ struct ExchangeNote {
   std::int32_t ranks = 1;
   std::int64_t bytes = 0;
   Instant start;
-  Instant begun;    // its first messages are under way
-  Instant awaited;  // from when on the rank did nothing else
+  Instant begun;    // its first messages are in flight
+  Instant awaited;  // since when the rank did nothing else
   Instant end;
 };
-// What the rank holds from an instant on.
+// The rank's memory from an instant on.
 struct MemoryNote {
   Instant time;
   std::int64_t chunks = 0;  // activations alive
   UsedBytes bytes;
 };
 
-// An iteration of one rank, of which ranks and numbers are not filled in, or, once they are
-// brought together, of all.
+// An iteration of one rank, without rank and iteration numbers, or, once gathered, of all ranks.
 struct IterationRecord {
   std::vector<Span> spans;
   std::vector<LayerSpan> layers;
@@ -72,40 +69,41 @@ struct IterationRecord {
 
 class Recorder {
  public:
-  // Layers and memory are recorded only where asked for. Whether this thread `computes`: then it
-  // is known for how long others had its processor.
+  // Layers and memory are recorded only with `in_detail`. If this thread `computes`, the time that
+  // others had its processor is recorded.
   Recorder(Device& device, const Clock& clock, bool in_detail, bool computes = false)
       : device_(device), clock_(clock), in_detail_(in_detail), computes_(computes) {}
 
   bool in_detail() const { return in_detail_; }
-  // Of this thread.
+  // This thread's time.
   Instant now() const { return {clock_.now_ns(), false}; }
-  // Of what is computed from here on; to be asked for before the mark of its start.
+  // Watches compute from here on; call before mark() for its start.
   ProcessorWatch watch() const { return ProcessorWatch(computes_, waited_ns_); }
   ProcessorWatch watch_layer() const { return ProcessorWatch(computes_ && in_detail_, waited_ns_); }
-  // In what it computes the thread waits for others: for as long as it does not run meanwhile.
+  // Runs a wait for others within compute: the time that the thread does not run meanwhile is not
+  // counted as taken.
   template <typename Wait>
   void wait(const Wait& wait) {
     const ProcessorWatch own = watch();
     wait();
     waited_ns_ += own.taken_ns();
   }
-  // Of the device: when all has run that it was asked for so far.
+  // The device's: when everything submitted so far has run.
   Instant mark() const { return {device_.mark(), true}; }
 
-  // What comes belongs to a new iteration, kept or forgotten.
+  // The following notes belong to a new iteration, kept or dropped.
   void start_iteration(bool keep);
 
   void add(const ActionNote& note) { actions_.push_back(note); }
   void add(const LayerNote& note) {
     if (in_detail_) layers_.push_back(note);
   }
-  // What comes is of that layer's part of an action.
+  // The following exchanges belong to that layer's part of an action.
   void enter(const Action& action, std::int32_t layer) {
     action_ = action;
     layer_ = layer;
   }
-  // An exchange in there that starts once the device has done what it was asked for.
+  // An exchange in there that starts once the device has done everything submitted so far.
   ExchangeNote exchange(GroupExchange what, std::int32_t ranks, std::int64_t bytes) const {
     return {action_, layer_, what, ranks, bytes, mark(), {}, {}, {}};
   }
@@ -116,11 +114,11 @@ class Recorder {
   // Waits for the device, and ends all its marks.
   void finish_iteration();
 
-  // What went on beside after the end of an iteration that was kept, by its place.
+  // Adds a background action after the end of a kept iteration, by its index.
   void add_beside(std::size_t place, const Action& action, std::int64_t bytes,
                   std::int64_t start_monotonic_ns, std::int64_t end_monotonic_ns);
 
-  // Those kept, in order.
+  // The kept ones, in order.
   const std::vector<IterationRecord>& iterations() const { return kept_; }
 
  private:

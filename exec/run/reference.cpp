@@ -14,7 +14,7 @@
 
 namespace pipesim::exec {
 
-// What passes from layer to layer, each at its place_of().
+// Activations between layers, each at its place_of().
 struct Reference::Sequences {
   std::vector<Microbatch> microbatches;
   std::vector<Tensor> passing;
@@ -23,21 +23,21 @@ struct Reference::Sequences {
 
 namespace {
 
-// Sums of a layer's gradients over replicas, added up as ranks do it: within blocks of those
-// that share states, and then over blocks.
+// Sums of a layer's gradients over replicas, in the order that ranks use: within blocks of those
+// that shard states, and then over blocks.
 class ReplicaSum {
  public:
   ReplicaSum(Device& device, Pool& pool, const Slice& gradients, int block)
       : device_(device), pool_(pool), gradients_(gradients), block_(block) {}
 
-  // Replicas in order; each has its sums in the gradients.
+  // Call for replicas in order, with their sums in the gradients.
   void add(int replica) {
     add_to(block_sum_, gradients_);
     if (replica % block_ != block_ - 1) return;
     add_to(sum_, block_sum_.all());
     block_sum_ = {};
   }
-  // Of all replicas since it was taken last.
+  // The sum of all replicas since the last call.
   Tensor take() { return std::move(sum_); }
 
  private:
@@ -90,7 +90,7 @@ void Reference::load(const CheckpointReader& checkpoint) {
   }
 }
 
-// By pass, then replica, then microbatch: as sequences are counted.
+// By pass, then replica, then microbatch: the order of sequences.
 std::size_t Reference::place_of(int pass, int replica, int microbatch) const {
   return static_cast<std::size_t>(training_.first_sequence(pass, replica, microbatch) /
                                   training_.micro_batch_size);
@@ -153,7 +153,7 @@ void Reference::backward(Shard& shard, int index, const std::vector<Order>& orde
   const std::size_t reductions = orders.front().size();
   const bool has_replicas = training_.data_parallel * copies > 1;
   ReplicaSum sum(device_, pool_, gradients, training_.shards());
-  Tensor kept;  // over REDUCE_GRADs, where there are several
+  Tensor kept;  // over REDUCE_GRADs, if there are several
   if (reductions > 1) {
     kept = pool_.take(gradients.size(), Use::gradients);
     device_.fill(kept.size(), kept.data(), 0);
@@ -207,7 +207,7 @@ Outcome Reference::run(const TrainingJob::Pass& last) {
   return outcome;
 }
 
-// Each replica's mean by itself, and each copy's, as its rank finds it.
+// Each replica's mean separately, and each copy's, as ranks compute it.
 double Reference::mean_loss(const TrainingJob::Pass& last) const {
   std::vector<float> losses(static_cast<std::size_t>(training_.step_tokens(last)));
   device_.download(losses.data(), shards_.front().losses.memory(),
@@ -261,7 +261,7 @@ double Reference::norm(const TrainingJob::Pass& last) {
     Piece piece;
     int shard;
   };
-  // What each sharer steps of each stage, in the order of the model.
+  // The numbers of each stage that each sharer steps, in the order of the model.
   std::vector<Square> pieces;
   const StateSplit split = training_.split(0);
   for (int shard = 0; shard < turns_.count(); ++shard) {
@@ -280,7 +280,7 @@ double Reference::norm(const TrainingJob::Pass& last) {
       }
     }
   }
-  // A tied matrix counts once, and so does what each shard has whole.
+  // A tied matrix counts once, and so does a parameter that each shard has whole.
   std::erase_if(pieces, [&](const Square& one) {
     const bool is_tied = training_.model.tied_head && training_.model.is_head(one.piece.layer) &&
                          one.piece.parameter == tied_parameter;
@@ -302,7 +302,7 @@ double Reference::norm(const TrainingJob::Pass& last) {
 
 namespace {
 
-// Notes an error of `what`, of which `largest` is the largest value.
+// Notes an error of `what`, whose largest value is `largest`.
 void note(const std::string& what, double error, double largest, double divisor,
           Verification& result) {
   if (std::isnan(error)) error = INFINITY;
@@ -330,14 +330,14 @@ void compare(const std::string& what, std::span<const T> measured, std::span<con
 
 using Which = Slice Piece::*;
 
-// A piece as it is sent to rank 0, before its numbers.
+// The header of a piece sent to rank 0, before its numbers.
 struct PieceHeader {
   std::int32_t parameter = 0;
   std::int64_t begin = 0;
   std::int64_t size = 0;
 };
 
-// What a rank has of a layer: headers of pieces with their numbers.
+// A rank's part of a layer: headers of pieces with their numbers.
 Bytes pieces_of_layer(Device& device, const std::vector<std::unique_ptr<Stage>>& stages, int layer,
                       Which which) {
   Bytes all;
@@ -357,7 +357,7 @@ Bytes pieces_of_layer(Device& device, const std::vector<std::unique_ptr<Stage>>&
   return all;
 }
 
-// Layer by layer, all ranks together, what each of them has of it.
+// Called by all ranks: compares the parts of each, layer by layer.
 void compare_layers(const TrainingJob& training, Transport& transport, Device& device,
                     const std::vector<std::unique_ptr<Stage>>& stages, Which which,
                     const std::string& what, double divisor, const Reference* reference,
@@ -366,7 +366,7 @@ void compare_layers(const TrainingJob& training, Transport& transport, Device& d
     const std::vector<Bytes> all = gather(transport, pieces_of_layer(device, stages, l, which));
     if (reference == nullptr) continue;
     std::vector<std::vector<std::vector<float>>> expected;  // [shard][parameter]
-    std::int64_t missing = 0;                               // numbers that no rank has shown
+    std::int64_t missing = 0;                               // numbers missing on all ranks
     for (int shard = 0; shard < training.tensor_parallel; ++shard) {
       auto& own = expected.emplace_back();
       for (const Parameter& parameter : reference->layer(l, shard).parameters()) {

@@ -7,7 +7,7 @@
 namespace pipesim::exec {
 namespace {
 
-// The sharers' parts of a segment, counted from its own begin.
+// The sharers' parts of a segment, relative to its start.
 std::vector<Range> parts_of(const Parts& parts, std::size_t segment, int sharers) {
   const std::int64_t begin = parts.segment(segment).begin;
   std::vector<Range> ranges;
@@ -26,7 +26,7 @@ Replicas::Replicas(RankGroups& groups, Pool& pool, Beside& beside, const Ways& w
   if (groups.sharers.ranks() > 1) gathers_ = groups.sharers.own_library_gathers(pool.device());
 }
 
-// Among those that share, and then among those that have the same part.
+// Among those that shard states, and then among those that have the same part.
 std::int64_t Replicas::largest_receipt(const Parts& parts) const {
   std::int64_t largest = 0;
   for (std::size_t i = 0; i < parts.segments(); ++i) {
@@ -53,7 +53,7 @@ void Replicas::take_room(const std::vector<std::unique_ptr<Stage>>& stages) {
 }
 
 void Replicas::start_iteration() {
-  // A reduction of the pass before has still to be looked at.
+  // A reduction of the previous pass must still be polled.
   for (auto& [stage, state] : states_) {
     State fresh;
     fresh.reduction = state.reduction;
@@ -85,7 +85,7 @@ Beside::Part Replicas::reduction_in_order(const SharedStates& stage, std::size_t
 }
 
 // In one step, since a library's sums must start in the same order on all ranks, and second steps
-// would start as first ones end.
+// would start whenever first ones end.
 Beside::Part Replicas::reduction_by_library(const SharedStates& stage, std::size_t segment) {
   const bool all_share = groups_.likes.ranks() == 1;
   Beside::Part part;
@@ -194,7 +194,7 @@ void Replicas::await_whole(const SharedStates& stage) {
   state.gather.reset();
 }
 
-// An UNSHARD is over with the last layer that is gathered.
+// An UNSHARD ends with its last gathered layer.
 void Replicas::start_layer(Stage& stage, std::size_t layer) {
   State& state = state_of(stage);
   const std::size_t place = layer % 2;

@@ -1,4 +1,4 @@
-// Where a training goes on: the newest checkpoint that is whole and of the same training.
+// Finds where a training resumes: the newest complete checkpoint of the same training.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ struct Resumed {
   std::shared_ptr<const CheckpointReader> checkpoint;
 };
 
-// All ranks, as newest_checkpoint.h has it; nothing where the training starts anew.
+// Called by all ranks, see newest_checkpoint.h; nothing if the training starts from scratch.
 std::optional<Resumed> find_start(const TrainingJob& training, Transport& transport,
                                   const std::function<void(const std::string&)>& warn);
 

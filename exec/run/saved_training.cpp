@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view losses_key = "losses";
 constexpr std::string_view gradient = ".gradient";
-// What an optimizer steps, by a key's end.
+// The states that an optimizer steps, by a key's suffix.
 constexpr std::pair<std::string_view, Slice Piece::*> states[] = {
     {".weight", &Piece::weight},
     {".first_moment", &Piece::first},
@@ -33,7 +33,7 @@ struct Sums {
   Slice numbers;
 };
 
-// Where replicas reduce them in every pass a rank has its part, else all that it has made.
+// If replicas reduce them in every pass a rank has its part, else all that it has computed.
 std::vector<Sums> sums_of(const TrainingJob& training, const Stage& stage) {
   std::vector<Sums> sums;
   const std::vector<Layer*> layers = plain(stage.layers());
@@ -53,7 +53,7 @@ std::vector<Sums> sums_of(const TrainingJob& training, const Stage& stage) {
   return sums;
 }
 
-// Which copy of a stage a rank has; those of a replica count as replicas where sums are kept.
+// Which copy of a stage a rank has; copies count as replicas if sums are kept.
 int copy_at(const TrainingJob& training, const SavedPlace& place, int stage) {
   return training.program.placement.rank_of(stage) == place.pipeline ? 0 : 1;
 }
@@ -66,7 +66,7 @@ int keeper(const TrainingJob& training, const SavedPlace& place, int stage) {
   return place.replica * training.program.placement.copies() + copy_at(training, place, stage);
 }
 
-// What a key of sums ends with: by whose they are, as far as they are not everybody's.
+// The suffix of a key of sums: their owner, unless they are common to all.
 std::string place_text(const TrainingJob& training, const Parameter& parameter, int replica,
                        int tensor) {
   std::string text(gradient);
@@ -88,7 +88,7 @@ std::vector<std::string> place_texts(const TrainingJob& training, const Paramete
   return texts;
 }
 
-// Whether a rank at that place, which has sums of a stage, takes what others would have, too.
+// Whether a rank at that position, which has sums of a stage, also takes those of others.
 bool comes_first(const TrainingJob& training, const Parameter& parameter, const SavedPlace& place,
                  int stage) {
   const bool by_replica = !training.accumulation().reduces_each;
@@ -115,8 +115,8 @@ void read_sums(const TrainingJob& training, const SavedPlace& place, int stage,
   }
 }
 
-// The losses of a pass that a rank with a head has: where they are among its replica's of all
-// passes so far, and among all.
+// The losses of a pass on a rank with a head: their indices among its replica's of all passes so
+// far, and among all.
 struct OwnLosses {
   std::int64_t begin;
   std::int64_t size;
@@ -160,7 +160,7 @@ std::vector<SavedArray> saved_arrays(const TrainingJob& training, const SavedPla
     const std::vector<Layer*> layers = plain(stage->layers());
     const bool is_first = copy_at(training, place, stage->index()) == 0;
     for (const Piece& piece : stage->store().pieces()) {
-      if (!is_first) break;  // which has the same
+      if (!is_first) break;  // which has the same ones
       const auto index = static_cast<std::size_t>(piece.parameter);
       const Parameter& parameter = layer_at(layers, piece.layer).parameters()[index];
       if (is_tied_head(model, piece.layer, index) || (piece.is_copy && place.tensor > 0)) continue;

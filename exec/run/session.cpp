@@ -26,7 +26,7 @@
 namespace pipesim::exec {
 namespace {
 
-// What each rank tells of its peaks.
+// Each rank's report of its peaks.
 struct PeakReport {
   std::int64_t chunks = 0;
   RankMemory memory;
@@ -40,7 +40,7 @@ std::vector<std::string> layer_names(const Model& model) {
   return names;
 }
 
-// What is known of a run before its first iteration; on every rank.
+// The description of a run before its first iteration; on every rank.
 RecordedRun run_of(const TrainingJob& training, const Device& device, Transport& transport) {
   const Schedule& program = training.program;
   RecordedRun run;
@@ -87,7 +87,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   return run;
 }
 
-// Those of the first replica, which a trace names.
+// The clocks of the first replica, which a trace has.
 std::vector<ClockRelation> pipeline_clocks(const Mesh& mesh,
                                            const std::vector<ClockRelation>& clocks) {
   std::vector<ClockRelation> own;
@@ -123,7 +123,7 @@ std::vector<RecordedIteration> iterations_of(const std::vector<IterationExtent>&
   return iterations;
 }
 
-// A rank of the transport for each of the mesh.
+// Checks that the transport has a rank for each of the mesh.
 void check_ranks(const TrainingJob& training, const Transport& transport) {
   const std::int64_t ranks = training.mesh().ranks();
   if (ranks == transport.ranks()) return;
@@ -165,7 +165,7 @@ std::int64_t largest_exchange(const TrainingJob& training) {
   return largest / training.data_parallel * static_cast<std::int64_t>(sizeof(float));
 }
 
-// What travels must fit into what a transport takes.
+// Checks messages against the transport's limits.
 void check_messages(const TrainingJob& training, const Transport& transport) {
   const Transport::Limits limits = transport.limits();
   const std::int64_t bytes = std::ranges::max(training.message_bytes());
@@ -194,9 +194,9 @@ void check_messages(const TrainingJob& training, const Transport& transport) {
   }
 }
 
-// All ranks take part: shifts `relations`, alike on all, so that no message of
-// the recorded iterations arrives before it was sent. Rank 0 gets the number of
-// those for which that is impossible.
+// Called by all ranks: shifts `relations`, equally on all, so that no message of the recorded
+// iterations arrives before it was sent. Rank 0 gets the number of those for which that is
+// impossible.
 std::int64_t shift_clocks(Transport& transport, const Mesh& mesh, const Recorder& recorder,
                           const SharedClocks& clocks, std::vector<ClockRelation>& relations) {
   const auto rank = static_cast<std::size_t>(transport.rank());
@@ -225,8 +225,8 @@ std::int64_t shift_clocks(Transport& transport, const Mesh& mesh, const Recorder
   return impossible;
 }
 
-// All ranks take part; each pipeline's first rank gets its iterations and the spans of the
-// median one into `result`, and rank 0 writes all of them where there is a trace.
+// Called by all ranks; each pipeline's first rank gets its iterations and the spans of the median
+// one into `result`, and rank 0 writes all of them if there is a trace.
 void bring_together(const TrainingJob& training, RankGroups& groups, const Recorder& recorder,
                     OutputFile* trace, RunResult& result) {
   Transport& pipeline = groups.pipeline;
@@ -270,7 +270,7 @@ void bring_together(const TrainingJob& training, RankGroups& groups, const Recor
   if (writer) writer->finish();
 }
 
-// What a rank exchanges with tensor-parallel ones in an iteration.
+// A rank's exchanges with tensor-parallel ranks in an iteration.
 CollectiveTimes tensor_times(const IterationRecord& iteration) {
   CollectiveTimes times;
   for (const ExchangeSpan& exchange : iteration.exchanges) {
@@ -280,7 +280,7 @@ CollectiveTimes tensor_times(const IterationRecord& iteration) {
   return times;
 }
 
-// What each rank tells of itself, and each pipeline's first rank of it; rank 0 gets all.
+// Each rank's report, and that of each pipeline's first rank on it; rank 0 gets all.
 void report_ranks(RankGroups& groups, const Mesh& mesh, const Worker& worker, const Device& device,
                   RunResult& result) {
   const std::vector<Bytes> pipelines = gather(groups.whole, bytes_of(result.metrics.ranks));

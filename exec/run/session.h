@@ -1,7 +1,6 @@
-// A whole run on one rank: train, verify, bring the measurement together.
-//
-// Every rank calls run_session() with the same training; what comes back is
-// rank 0's to report. A transport has as many ranks as the mesh of the run.
+// A whole run on one rank: train, verify, gather the measurement.
+// Every rank calls run_session() with the same training; rank 0 reports the result. The transport
+// must have as many ranks as the mesh of the run.
 #pragma once
 
 #include <functional>
@@ -23,48 +22,47 @@ namespace pipesim::exec {
 // Of one rank of the mesh, in the iteration with the median makespan.
 struct RankResult {
   Coordinates at;
-  RankMetrics metrics;           // with the peak that the rank has counted itself
-  RankMemory memory;             // at its fullest
-  std::int64_t taken_bytes = 0;  // from its GPU, the most at once; 0 of the host's
+  RankMetrics metrics;           // with the peak that the rank counted itself
+  RankMemory memory;             // at its peak
+  std::int64_t taken_bytes = 0;  // allocated on its GPU, at most; 0 for host memory
   CollectiveTimes collectives;   // with its replicas
   CollectiveTimes tensor;        // with tensor-parallel ranks, within its actions
 };
 
-// Of a pipeline with replicas it tells of the first.
+// With replicas, of the first pipeline.
 struct RunResult {
-  // As its trace tells it, but for spans of other iterations than the one with the median
-  // makespan.
+  // As in its trace, but with spans only for the iteration with the median makespan.
   RecordedRun run;
-  // Of that iteration, with the peaks that ranks have counted themselves.
+  // Of that iteration, with the peaks that ranks counted themselves.
   Metrics metrics;
-  std::size_t median_place = 0;   // of that iteration among those measured
-  std::vector<RankResult> ranks;  // of the mesh
-  // One a step, the mean of its passes; with those of a run that it goes on from.
+  std::size_t median_place = 0;   // index of that iteration among those measured
+  std::vector<RankResult> ranks;  // of the whole mesh
+  // One per step, the mean of its passes; including those of a resumed run.
   std::vector<double> warmup_losses, losses;
   std::optional<int> resumed_at;  // an iteration
-  std::optional<int> stopped_at;  // where ranks were asked to stop: then all else is empty
+  std::optional<int> stopped_at;  // if ranks were asked to stop: then everything else is empty
   std::optional<Verification> verification;
-  std::vector<ClockRelation> clocks;  // of each rank, also where all share one
+  std::vector<ClockRelation> clocks;  // by rank, even if all share one
 
-  // Where the run that it goes on from has left nothing to do, nothing is.
+  // False if the resumed run had nothing left to do.
   bool has_iterations() const { return !run.iterations.empty(); }
   const RecordedIteration& median() const { return run.iterations[run.median_iteration()]; }
   std::int64_t median_ns() const { return median().makespan_ns; }
   std::vector<std::int64_t> iteration_ns() const;  // makespans, in order
 };
 
-// Called on rank 0 after each iteration, counted from 0, with the outcome of a step that it ends.
+// Called on rank 0 after each iteration, counted from 0, with the outcome if it ends a step.
 using OnIteration = std::function<void(int iteration, const std::optional<Outcome>& outcome)>;
 
 // How a run begins and is saved.
 struct Checkpointing {
-  std::optional<Resumed> start;      // of find_start(), with the training's first_iteration
-  Disk* disk = &machine_disk();      // of what is saved; outlives the run
-  std::function<bool()> is_to_stop;  // asked at the end of a step: then the run is saved, and ends
+  std::optional<Resumed> start;  // from find_start(), matching the training's first_iteration
+  Disk* disk = &machine_disk();  // to save to; must outlive the run
+  std::function<bool()>
+      is_to_stop;  // called at the end of a step: if true, the run is saved and ends
 };
 
-// `trace`, where given, is rank 0's, and is written but not committed. `clock`
-// is the rank's own.
+// `trace`, if given, is on rank 0, and is written but not committed. `clock` is the rank's own.
 RunResult run_session(const TrainingJob& training, Device& device, Transport& transport,
                       const OnIteration& on_iteration, OutputFile* trace, const Clock& clock = {},
                       const Checkpointing& checkpointing = {});

@@ -7,7 +7,7 @@
 namespace pipesim::exec {
 namespace {
 
-// What the work of a shard ends with when that of another has failed.
+// Ends the work of a shard when that of another has failed.
 struct OtherFailed {};
 
 }  // namespace
@@ -35,7 +35,7 @@ void ShardsInTurn::run(const std::function<void(int shard)>& work) {
   std::vector<std::thread> threads;
   try {
     for (int i = 0; i < count(); ++i) threads.emplace_back(take_part, i);
-  } catch (...) {  // a thread can't be started: those that wait for the first turn end
+  } catch (...) {  // a thread can't be started: ends those that wait for the first turn
     fail();
   }
   if (!error_) pass_on();

@@ -1,8 +1,7 @@
-// Tensor-parallel ranks that take turns on one device, for a reference: each works until it
-// comes to an exchange, then the next one does, and the last one makes the exchange for all.
-//
-// So what each computes has the shapes that it has on ranks of their own, and sums are made in
-// their order. They are threads, of which one runs at a time; device and pool outlive them.
+// Tensor-parallel ranks that take turns on one device, for a reference: each works until it reaches
+// an exchange, then the next one does, and the last one makes the exchange for all. So operators
+// have the same shapes as on separate ranks, and sums are made in the order of ranks. They are
+// threads, one of which runs at a time; the device must outlive them.
 #pragma once
 
 #include <condition_variable>
@@ -22,12 +21,12 @@ class ShardsInTurn {
   ShardsInTurn& operator=(const ShardsInTurn&) = delete;
 
   int count() const { return static_cast<int>(groups_.size()); }
-  // As a shard sees the others; null where there are none.
+  // A shard's view of the others; null if there are none.
   TensorGroup* group(int shard) {
     return count() == 1 ? nullptr : &groups_[static_cast<std::size_t>(shard)];
   }
-  // Returns once all have done the work, which has the same exchanges for each. The first error
-  // of any ends all, and is thrown here.
+  // Returns once all have done the work, which must have the same exchanges for each. The first
+  // error of any ends all, and is thrown here.
   void run(const std::function<void(int shard)>& work);
 
  private:
@@ -51,14 +50,14 @@ class ShardsInTurn {
   void meet(int rank, const Slice& numbers, bool sums);
   void add_up();
   void gather();
-  // With the error that is being handled.
+  // Fails all with the error that is being handled.
   void fail();
   void pass_on();
   void await_turn(int rank);
 
   Device& device_;
   std::vector<Group> groups_;
-  std::vector<Slice> numbers_;  // of the exchange that they come to, by rank
+  std::vector<Slice> numbers_;  // of the exchange that they have reached, by rank
   std::mutex mutex_;
   std::condition_variable passed_on_;
   static constexpr int nobody = -1;  // before the first turn

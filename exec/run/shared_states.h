@@ -1,5 +1,5 @@
-// A stage's states as its replicas exchange them (replicas.h): numbers cut into segments, and
-// each segment into as many parts as replicas split it.
+// A stage's states as its replicas exchange them (replicas.h): numbers cut into segments, and each
+// segment into one part for each replica that splits it.
 //
 // One rank, one thread.
 #pragma once
@@ -18,19 +18,19 @@ class SharedStates {
   virtual int index() const = 0;  // of the stage
   virtual const Parts& parts() const = 0;
   virtual const StateSplit& split() const = 0;
-  // Of a segment: gradients that were summed up, and weights as operators read them.
+  // Of a segment: summed gradients, and weights as operators read them.
   virtual Slice gradients(std::size_t segment) const = 0;
   virtual Slice operands(std::size_t segment) const = 0;
-  // The gradients of a segment have been reduced; and those of all are added up anew.
+  // The gradients of a segment have been reduced; and all sums start from zero.
   virtual void keep_gradients(std::size_t segment) = 0;
   virtual void start_sums() = 0;
-  // Where gradients stand in room for two layers that follow each other, as they are reduced:
-  // which of both places the segment's have.
+  // If gradients are in room for two consecutive layers while they are reduced: which of the two
+  // places the segment's have.
   virtual std::optional<std::size_t> gradient_place(std::size_t segment) const = 0;
-  // Where gradients are split, but not reduced as they are made: room for all of them, until
-  // sums start anew.
+  // If gradients are split, but not reduced as they are made: allocates room for all of them, until
+  // sums start from zero.
   virtual void make_all_gradients() = 0;
-  // Where weights are split: whether they are there, room for them, and that it is let go of.
+  // If weights are split: whether they are gathered; allocates room for them; frees it.
   virtual bool is_whole() const = 0;
   virtual void make_whole() = 0;
   virtual void release_whole() = 0;

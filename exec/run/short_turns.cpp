@@ -9,8 +9,8 @@
 namespace pipesim::exec {
 namespace {
 
-// What sched_getattr(2) and sched_setattr(2) take, in its first version: C libraries that are some
-// years old have no name for them.
+// The argument of sched_getattr(2) and sched_setattr(2), in its first version: older C libraries do
+// not declare them.
 struct ThreadSchedule {
   std::uint32_t size = 0;
   std::uint32_t policy = 0;
@@ -23,7 +23,7 @@ struct ThreadSchedule {
 };
 static_assert(sizeof(ThreadSchedule) == 48);
 
-constexpr std::uint64_t shortest_turn_ns = 100'000;  // that Linux gives
+constexpr std::uint64_t shortest_turn_ns = 100'000;  // supported by Linux
 constexpr std::uint64_t usual_turn = 0;
 
 bool ask_for_turns(std::uint64_t turn_ns) {

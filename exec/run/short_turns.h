@@ -1,14 +1,13 @@
-// Threads that work for moments, while others wait for them, go before those that compute.
-//
-// The system gives a thread a turn of some milliseconds, and lets another in before it is over
-// only where that one has asked for shorter turns. Linux knows that since 6.12; before, nothing
-// changes. Priorities and shares of time stay as they are.
+// Short time slices for threads that work briefly while others wait for them, so that they run
+// before those that compute. The scheduler gives a thread a slice of some milliseconds, and lets
+// another preempt it only if that one has asked for shorter slices. Linux supports that since 6.12;
+// before, this has no effect. Priorities and shares of time are unchanged.
 #pragma once
 
 namespace pipesim::exec {
 
-// Turns of the thread that makes it, until it goes, on the same thread. Nothing where the thread's
-// priority is real-time, or the system refuses.
+// Applies to the constructing thread until destruction, on the same thread. No effect if the
+// thread's priority is real-time, or the system refuses.
 class ShortTurns {
  public:
   ShortTurns();

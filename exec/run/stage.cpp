@@ -23,8 +23,7 @@ Stage::Stage(const Setup& setup, Recorder& recorder, std::function<void()> betwe
                                             setup.cuts);
 }
 
-// The microbatch's slot, which must be in that state when an action of that
-// kind comes.
+// The microbatch's slot, which must be in that state for an action of that kind.
 Stage::Slot& Stage::slot_in(State expected, Kind kind, const Microbatch& microbatch) {
   Slot& slot = slots_[microbatch.index];
   if (slot.state != expected) {
@@ -75,7 +74,7 @@ Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {
   slot.inputs.resize(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     if (before_.weights) before_.weights(i, false);
-    // A layer takes its input over: what is kept is a copy.
+    // A layer consumes its input: a copy is kept.
     if (computes_again(i)) {
       slot.inputs[i] = setup_.layers.pool.take(x.size(), Use::activations, setup_.layers.precision);
       setup_.layers.device.copy(x.size(), x.data(), slot.inputs[i].data());
@@ -87,8 +86,8 @@ Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {
   return leaving(std::move(x));
 }
 
-// Ranks that have the same between pairs of products send each a part of it to the next stage,
-// which they gather there.
+// Ranks with the same activations between pairs of GEMMs each send a part of them to the next
+// stage, which gathers them there.
 Tensor Stage::entering(const Action& action, const Layer& layer, Tensor message) {
   const LayerSetup& layers = setup_.layers;
   const Range own = layers.message_rows();

@@ -1,10 +1,7 @@
-// A virtual stage: some layers of the model, and what they keep for each
-// microbatch between F, I and W.
-//
-// Knows no schedule: it does what it is told, and refuses what is out of order
-// for a microbatch. With full recomputation it keeps of each block only its input
-// from F on, and runs it forward once more before its part of I or B. One rank,
-// one thread.
+// A virtual stage: some layers of the model, and their saved tensors for each microbatch between F,
+// I and W. Knows no schedule: it runs the actions it is given, and refuses those out of order for a
+// microbatch. With full recomputation it keeps only each block's input from F on, and runs the
+// block forward again before its part of I or B. One rank, one thread.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +25,7 @@ class Stage final : public SharedStates {
     int microbatches = 1;
     StateSplit split = {};
     Cuts cuts = {};
-    bool gathers_layers = false;  // two at a time, where weights are split
+    bool gathers_layers = false;  // two at a time, if weights are split
   };
   // `between_layers` is called after each layer's part of an action.
   Stage(const Setup& setup, Recorder& recorder, std::function<void()> between_layers);
@@ -41,17 +38,17 @@ class Stage final : public SharedStates {
 
   // Throws unless all microbatches have passed.
   void check_passed() const;
-  // The same, and then sums of gradients start anew, with those kept of what was reduced.
+  // The same, and then sums of gradients start from zero, kept ones included.
   void start_step();
-  // The next gradients start the sums that layers add to.
+  // The next gradients start new sums.
   void start_sums() override;
-  // Called after each layer's weight gradients: those of the stage's numbers from `begin` on are
-  // there, of this microbatch.
+  // Called after each layer's weight gradients: this microbatch's are complete for the stage's
+  // numbers from `begin` on.
   using HasGradients = std::function<void(std::int64_t begin)>;
   void when_gradients(HasGradients call) { has_gradients_ = std::move(call); }
 
-  // Called before a layer computes with its weights, of a forward or, going `back`, a backward,
-  // and before it makes gradients.
+  // Called before a layer uses its weights in a forward or, going `back`, a backward, and before it
+  // makes gradients.
   struct Before {
     std::function<void(std::size_t layer, bool back)> weights;
     std::function<void(std::size_t layer)> gradients;
@@ -83,16 +80,16 @@ class Stage final : public SharedStates {
   enum class State : std::uint8_t { empty, forwarded, input_done };
   struct Slot {
     State state = State::empty;
-    std::vector<Tensor> inputs;  // by layer; of those that are computed again
+    std::vector<Tensor> inputs;  // by layer; of recomputed ones
     std::vector<Saved> saved;    // by layer
   };
 
-  // What has come from another stage, to that layer, and what goes to one.
+  // Converts a message from another stage for that layer, and a result for one.
   Tensor entering(const Action& action, const Layer& layer, Tensor message);
   Tensor leaving(Tensor result);
   Slot& slot_in(State expected, Kind kind, const Microbatch& microbatch);
   bool computes_again(std::size_t layer) const;
-  // The layer's weights are there, and what it keeps, which is computed again where that is so.
+  // Makes sure that the layer's weights are there, and its saved tensors, recomputed if necessary.
   void prepare_backward(const Microbatch& microbatch, const Action& action, std::size_t layer,
                         Slot& slot);
   void add_weight_gradients(const Microbatch& microbatch, const Action& action, std::size_t layer,

@@ -9,8 +9,8 @@
 namespace pipesim::exec {
 namespace {
 
-// Two ranks of such a group are together in no other whose messages are under way then, and one
-// exchange follows the other.
+// Two ranks of such a group share no other group with messages in flight then, and exchanges follow
+// each other.
 constexpr int tag = first_free_tag;
 
 Steps one(std::unique_ptr<Exchange> exchange) {
@@ -22,7 +22,7 @@ Steps one(std::unique_ptr<Exchange> exchange) {
 }  // namespace
 
 void TensorExchange::start_sum(const Slice& numbers, Keeps keeps) {
-  // A part of what all ranks keep may be rounded up.
+  // If all ranks keep everything, a part may be rounded up.
   const std::int64_t part = keeps == Keeps::all ? Parts({numbers.size()}, ranks()).part(0, 0).size()
                                                 : numbers.size() / ranks();
   Tensor room = pool_.take((ranks() - 1) * part, Use::receive_buffer, numbers.data().type);

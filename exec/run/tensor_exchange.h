@@ -1,9 +1,7 @@
-// What tensor-parallel ranks exchange within an action, over the messages of their group.
-//
-// While a rank waits for an exchange, all that goes on beside its actions does so, messages of the
-// pipeline included. Each is recorded as a part of the action that it stands in. Where the host
-// does not reach the device's memory, messages pass through copies on the host. One rank, one
-// thread.
+// Exchanges of tensor-parallel ranks within an action, by messages of their group.
+// While a rank waits for an exchange, everything that overlaps its actions progresses, including
+// messages of the pipeline. Each exchange is recorded as a part of its action. If the host can't
+// access the device's memory, messages pass through copies on the host. One rank, one thread.
 #pragma once
 
 #include <optional>
@@ -17,7 +15,7 @@ namespace pipesim::exec {
 
 class TensorExchange final : public TensorGroup {
  public:
-  // All outlive it.
+  // All must outlive it.
   TensorExchange(GroupTransport& group, Pool& pool, Recorder& recorder, Beside& beside)
       : group_(group), pool_(pool), recorder_(recorder), beside_(beside) {}
 
@@ -32,7 +30,7 @@ class TensorExchange final : public TensorGroup {
   struct Open {
     ExchangeNote note;
     Beside::Id id;
-    Tensor room;  // for what the others have of the rank's part
+    Tensor room;  // for the others' numbers of the rank's part
   };
   Open start(GroupExchange what, const Slice& numbers, Steps steps);
   void finish(Open open);

@@ -81,7 +81,7 @@ std::vector<float> Trainer::read_losses() const {
   device_.download(losses.data(), all.memory(), all.bytes());
   const Placement& placement = training_.program.placement;
   if (placement.copies() == 1) return losses;
-  // Of those microbatches whose heads are on this rank.
+  // For the microbatches whose heads are on this rank.
   const int microbatches = training_.program.microbatches;
   std::vector<float> own;
   for (int i = 0; i < pass_.count * microbatches; ++i) {

@@ -35,16 +35,17 @@ class Trainer final : public Workload {
   Outcome find_norm(int stage) override {
     return optimizer_.find_norm(stage, pass_, read_losses(), is_to_stop_ && is_to_stop_());
   }
-  // Gradients stay as they are until the next iteration.
+  // Gradients are unchanged until the next iteration.
   void step(int stage, double gradient_norm) override {
     optimizer_.step(stage, pass_, gradient_norm);
   }
 
   const Stages& stages() const { return stages_; }
 
-  // Asked at the end of a step.
+  // Called at the end of a step.
   void stop_where(std::function<bool()> is_to_stop) { is_to_stop_ = std::move(is_to_stop); }
-  // What it has after so many passes of a step, for a checkpoint; and back, before any iteration.
+  // Its arrays after so many passes of a step, for a checkpoint; and loads them, before any
+  // iteration.
   std::vector<SavedArray> saved_arrays(int passes) const;
   void load(const CheckpointReader& checkpoint, int passes);
 
@@ -64,9 +65,9 @@ class Trainer final : public Workload {
   Optimizer optimizer_;
   bool has_embedding_ = false;
   bool has_head_ = false;
-  Tensor tokens_;   // of all microbatches, where a stage needs them; as int32
+  Tensor tokens_;   // of all microbatches, if a stage needs them; as int32
   Tensor targets_;  // likewise
-  Tensor losses_;   // of all tokens of a step, pass by pass, where the head is
+  Tensor losses_;   // of all tokens of a step, pass by pass, if the rank has the head
   TrainingJob::Pass pass_;
   SavedPlace place_;
   std::function<bool()> is_to_stop_;

@@ -61,8 +61,8 @@ Training TrainingJob::replicas() const {
   return training;
 }
 
-// Weights are gathered layer by layer, and where gradients are not kept whole, these are reduced
-// so, or in buckets that end with layers.
+// Weights are gathered layer by layer, and gradients that are not kept whole are reduced in the
+// same way, or in buckets that end with layers.
 Cuts TrainingJob::cuts() const {
   if (data_parallel == 1) return {};
   if (zero >= 2 && shards() > 1) {

@@ -21,7 +21,7 @@ std::int64_t sequences_of(const TrainingJob& training) {
   return training.tokens() / training.sequence_length;
 }
 
-// A checkpoint as its training, against the one that is to go on from it.
+// Checks a checkpoint's training against the one that resumes it.
 class Check {
  public:
   explicit Check(const std::string& path) : path_(path) {}
@@ -45,16 +45,16 @@ void check_model(const Check& check, const JsonCursor& cursor, const Model& own)
   likewise.name = saved.name;
   if (to_json(saved) == to_json(likewise)) return;
   if (saved.name != own.name) {
-    check.refuse(fmt::format("is of model {}, not {}", quote(saved.name), quote(own.name)));
+    check.refuse(fmt::format("is for model {}, not {}", quote(saved.name), quote(own.name)));
   }
-  check.refuse(fmt::format("is of another model {}: of {} blocks of {} numbers, not {} of {}",
+  check.refuse(fmt::format("is for another model {}, with {} blocks of {} numbers, not {} of {}",
                            quote(saved.name), saved.blocks, saved.hidden_size, own.blocks,
                            own.hidden_size));
 }
 
 std::vector<double> numbers_of(const JsonCursor& list) {
   std::vector<double> numbers;
-  // Of a training that diverges a loss is no number, which JSON has as null.
+  // The loss of a diverged training may be NaN or infinite, null in JSON.
   for (const JsonCursor& item : list.array()) {
     numbers.push_back(item.is_null() ? std::numeric_limits<double>::quiet_NaN() : item.number());
   }
@@ -112,10 +112,10 @@ TrainingState state_of(const FoundCheckpoint& checkpoint, const TrainingJob& tra
   const JsonValue document = parse_json(checkpoint.manifest.training, file);
   JsonMembers members(JsonCursor(document, file, "training"));
   if (members.required("kind").string() != pipeline_kind) {
-    check.refuse("is of a training by an input pipeline; give --input-pipeline as it had");
+    check.refuse("is from a training with an input pipeline; give the same --input-pipeline");
   }
   check_model(check, members.required("model"), training.model);
-  if (checkpoint.manifest.iteration == 0) return {};  // imported weights, of no training so far
+  if (checkpoint.manifest.iteration == 0) return {};  // imported weights, without training so far
   check.same("--seed", members.required("seed").string(), std::to_string(training.seed),
              "give the same seed");
   JsonMembers text(members.required("text"));
@@ -143,7 +143,7 @@ TrainingState state_of(const FoundCheckpoint& checkpoint, const TrainingJob& tra
     check.same("a batch of", sequences, sequences_of(training),
                "within a step it must be the same; give --global-batch");
   }
-  // A last step may have had fewer passes than steps before others.
+  // A last step may have had fewer passes than other steps.
   const TrainingState expected = state_after(training, state.iteration, {}, {});
   if (state.iteration < training.warmup + training.iterations &&
       (expected.step != state.step || expected.passes != state.passes)) {

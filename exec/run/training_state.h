@@ -1,4 +1,4 @@
-// How far a training is, and of what it is: what its checkpoints say beside their arrays.
+// The progress of a training and its identity: the part of its checkpoints other than arrays.
 //
 // The same on all ranks. Plain values and pure functions; any thread.
 #pragma once
@@ -13,22 +13,22 @@
 namespace pipesim::exec {
 
 struct TrainingState {
-  int iteration = 0;                  // so many have been done
-  int step = 0;                       // and so many steps
-  int passes = 0;                     // and passes of the next step
-  std::vector<double> warmup_losses;  // one a step
+  int iteration = 0;                  // iterations done
+  int step = 0;                       // steps done
+  int passes = 0;                     // passes of the next step done
+  std::vector<double> warmup_losses;  // one per step
   std::vector<double> losses;
 };
 
-// Of a training that has done so many iterations, with losses of the steps that these ended.
+// For a training after so many iterations, with the losses of their steps.
 TrainingState state_after(const TrainingJob& training, int iterations,
                           std::vector<double> warmup_losses, std::vector<double> losses);
 
-// As a checkpoint's manifest has it, without files.
+// The manifest of a checkpoint, without files.
 Manifest manifest_of(const TrainingJob& training, const TrainingState& state);
 
-// Reads it. What another training has left, or one that this can't go on from, is an input error
-// that names the checkpoint and what differs. Of one of iteration 0 only the model counts.
+// Reads it. A checkpoint of another training, or one that this can't resume from, is an input error
+// that names the checkpoint and the difference. For one of iteration 0 only the model counts.
 TrainingState state_of(const FoundCheckpoint& checkpoint, const TrainingJob& training);
 
 }  // namespace pipesim::exec

@@ -12,8 +12,8 @@
 namespace pipesim::exec {
 namespace {
 
-// By how many compute actions a device may be behind: so many that it never
-// waits for its rank's thread, and so few that what is freed here is soon free there.
+// How many compute actions a device may be behind: enough that it never waits for its rank's
+// thread, and few enough that memory freed here is soon free there.
 constexpr std::size_t most_behind = 3;
 
 }  // namespace
@@ -41,7 +41,7 @@ Worker::List::List(std::vector<Action> list)
     : actions(std::move(list)),
       reductions(std::ranges::count(actions, Kind::REDUCE_GRAD, &Action::kind)) {}
 
-// A training does all of them; on an emulated device costs say what it does.
+// A training has all closing actions; on an emulated device the costs determine them.
 Worker::List Worker::whole_list(int rank) const {
   Closing closing{.reduces = true,
                   .reduces_tied = training_.model.tied_head,
@@ -122,13 +122,13 @@ Outcome Worker::run_list() {
   const std::vector<Action>& list = list_->actions;
   Outcome outcome;
   std::int64_t reduced = 0;
-  std::optional<Instant> behind;  // the end of the compute action before, if that is one
+  std::optional<Instant> behind;  // the end of the previous action, if that was compute
   posted_ = 0;
   note_memory(recorder_.mark());
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Action& action = list[i];
     if (is_compute(action.kind)) {
-      // A rank comes to an action straight from the one before.
+      // A rank reaches an action directly from the previous one.
       const Instant reached = behind ? *behind : recorder_.mark();
       post_ahead(i);
       if (action.joined && workload_->overlaps(action)) {
@@ -152,7 +152,7 @@ Outcome Worker::run_list() {
       }
       note_peak(action);
     } else if (action.kind == Kind::REDUCE_GRAD) {
-      // Copies of stages are added up once all is computed, by exchanges that look after nothing
+      // Copies of stages are summed once everything is computed, by exchanges that poll nothing
       // else: sends that wait for a copy from the device would never begin.
       if (training_.program.placement.copies() > 1) mailbox_.finish_iteration();
       workload_->reduce(action.stage, reduced++, list_->reductions);
@@ -178,8 +178,8 @@ void Worker::poll() {
   beside_.poll();
 }
 
-// As PyTorch's programs have it: transfers and RESHARDs may stand between, and what shares a
-// cell with it.
+// As in PyTorch's programs: transfers and RESHARDs may be in between, and the other action of its
+// cell.
 void Worker::announce_reductions(std::size_t index) {
   const std::vector<Action>& list = list_->actions;
   if (list[index].kind != Kind::W && list[index].kind != Kind::B) return;
@@ -196,7 +196,7 @@ void Worker::announce_reductions(std::size_t index) {
   }
 }
 
-// Messages and collectives come first, since nothing but the end of the iteration follows.
+// Messages and collectives come first, since only the end of the iteration follows.
 void Worker::do_together(const Action& action, Outcome& outcome) {
   mailbox_.finish_iteration();
   beside_.wait_for_all();

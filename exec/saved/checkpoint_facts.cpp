@@ -13,7 +13,7 @@ namespace {
 
 std::int64_t count_in(const JsonCursor& value) { return value.integer(0, most_iterations); }
 
-// Null stands for what is no number, as of a training that diverges.
+// Null stands for NaN or infinity, as in a diverged training.
 void append_losses(const JsonCursor& list, std::vector<double>& losses) {
   for (const JsonCursor& item : list.array()) {
     losses.push_back(item.is_null() ? std::numeric_limits<double>::quiet_NaN() : item.number());
@@ -49,7 +49,7 @@ CheckpointFacts facts_of(const FoundCheckpoint& checkpoint) {
   CheckpointFacts facts;
   const JsonCursor kind = members.required("kind");
   const bool is_input = kind.string() == "input-pipeline";
-  if (!is_input && kind.string() != "pipeline") kind.fail("is of no known kind");
+  if (!is_input && kind.string() != "pipeline") kind.fail("is not a known kind");
   facts.kind = is_input ? TrainingKind::input_pipeline : TrainingKind::pipeline;
 
   const JsonCursor model = members.required("model");

@@ -1,6 +1,5 @@
-// What a checkpoint's manifest says of its training, for people.
-//
-// Of a training by a schedule or by an input pipeline; what goes on from a checkpoint reads more
+// The facts of a training in a checkpoint's manifest, for display.
+// For a training by a schedule or by an input pipeline; a run that resumes a checkpoint reads more
 // strictly (exec/run/training_state.h). Plain values and pure functions; any thread.
 #pragma once
 
@@ -16,7 +15,7 @@ namespace pipesim::exec {
 
 enum class TrainingKind : std::uint8_t { pipeline, input_pipeline };
 
-// How ranks shared the training that saved it.
+// The layout of the training that saved it.
 struct SavedLayout {
   std::string program;  // a schedule, or an input pipeline
   int stages = 1;
@@ -31,17 +30,17 @@ struct CheckpointFacts {
   std::string model_name;
   std::optional<Model> model;  // of a pipeline
   std::string model_json;
-  // Absent where the weights have been imported and nothing is trained yet.
+  // Absent if the weights were imported and nothing is trained yet.
   std::optional<std::string> seed;
   std::optional<std::string> data;  // its name
   std::optional<SavedLayout> layout;
-  std::optional<std::string> imported;  // from where
-  std::int64_t step = 0;                // or, of an input pipeline, epochs
-  std::int64_t passes = 0;              // of the next, or batches
-  std::vector<double> losses;           // one a step, with those of the warm-up
+  std::optional<std::string> imported;  // the source
+  std::int64_t step = 0;                // or epochs, for an input pipeline
+  std::int64_t passes = 0;              // of the next step, or batches
+  std::vector<double> losses;           // one per step, including the warm-up's
 };
 
-// A manifest that is none of pipeexec's is an input error that names it.
+// Throws an input error that names the manifest if it is not pipeexec's.
 CheckpointFacts facts_of(const FoundCheckpoint& checkpoint);
 
 }  // namespace pipesim::exec

@@ -1,4 +1,4 @@
-// Weights become a checkpoint of iteration 0, from which any training of their model starts.
+// Imports weights as a checkpoint of iteration 0, from which any training of their model can start.
 //
 // One thread.
 #pragma once
@@ -11,9 +11,9 @@
 
 namespace pipesim::exec {
 
-// Reads a file by Hugging Face's names and saves it to a folder, with moments of 0; says how many
-// bytes that is. A folder that has a checkpoint already is an input error, as is whatever
-// read_weights() refuses.
+// Reads a file with Hugging Face's names and saves it to a folder, with moments of 0; returns the
+// number of bytes. Throws an input error if the folder already has a checkpoint, and as
+// read_weights() does.
 std::int64_t import_weights(const std::string& file, const Model& model, Disk& disk,
                             const std::string& folder);
 

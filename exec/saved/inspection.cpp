@@ -18,7 +18,7 @@
 namespace pipesim::exec {
 namespace {
 
-// Where a key belongs: "layers.3.qkv.matrix.weight" to layer 3, "dense.top" to "dense".
+// The group of a key: "layers.3.qkv.matrix.weight" belongs to layer 3, "dense.top" to "dense".
 struct Place {
   std::string_view group;
   std::int64_t index = 0;
@@ -146,8 +146,8 @@ CheckpointList list_checkpoints(const std::string& folder) {
 const CheckpointSummary& choose_checkpoint(const CheckpointList& list, const std::string& folder,
                                            std::optional<std::int64_t> iteration) {
   if (list.by_age.empty()) {
-    throw input_error(fmt::format("{}: no checkpoint is whole; the newest: {}", printable(folder),
-                                  list.damaged.front()));
+    throw input_error(fmt::format("{}: no checkpoint is complete; the newest: {}",
+                                  printable(folder), list.damaged.front()));
   }
   if (!iteration) return list.by_age.front();
   const auto found = std::ranges::find_if(list.by_age, [&](const CheckpointSummary& one) {
@@ -199,9 +199,9 @@ std::optional<std::string> find_fault(const CheckpointSummary& checkpoint) {
   }
 }
 
-CheckpointSummary find_whole_checkpoint(const std::string& folder,
-                                        std::optional<std::int64_t> iteration,
-                                        const std::function<void(const std::string&)>& warn) {
+CheckpointSummary find_complete_checkpoint(const std::string& folder,
+                                           std::optional<std::int64_t> iteration,
+                                           const std::function<void(const std::string&)>& warn) {
   const CheckpointList list = list_checkpoints(folder);
   if (iteration) {
     const CheckpointSummary& one = choose_checkpoint(list, folder, iteration);
@@ -217,7 +217,7 @@ CheckpointSummary find_whole_checkpoint(const std::string& folder,
     warn(*fault);
   }
   throw input_error(
-      fmt::format("{}: no checkpoint is whole; the newest: {}", printable(folder), newest));
+      fmt::format("{}: no checkpoint is complete; the newest: {}", printable(folder), newest));
 }
 
 }  // namespace pipesim::exec

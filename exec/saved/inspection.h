@@ -1,6 +1,5 @@
-// What a folder of checkpoints holds, and whether it is whole.
-//
-// Only looks. One thread.
+// The contents of a folder of checkpoints, and whether they are complete.
+// Read-only. One thread.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +17,23 @@ namespace pipesim::exec {
 struct CheckpointSummary {
   FoundCheckpoint found;
   CheckpointFacts facts;
-  bool is_latest = false;  // the folder's mark says so
+  bool is_latest = false;  // `latest` names it
 
-  std::string name() const;  // within the folder
+  std::string name() const;  // of its folder
   std::int64_t bytes() const;
 };
 struct CheckpointList {
-  std::vector<CheckpointSummary> by_age;  // the newest first, as far as their manifests are whole
-  std::vector<std::string> damaged;       // of the others, what is wrong
+  std::vector<CheckpointSummary> by_age;  // the newest first, those with complete manifests
+  std::vector<std::string> damaged;       // what is wrong with the others
 };
-// A folder without any is an input error. Files of checkpoints are not read.
+// Throws an input error if the folder has none. Does not read the files of checkpoints.
 CheckpointList list_checkpoints(const std::string& folder);
 
-// Of that iteration, or the newest. None is an input error.
+// The one of that iteration, or the newest. Throws an input error if there is none.
 const CheckpointSummary& choose_checkpoint(const CheckpointList& list, const std::string& folder,
                                            std::optional<std::int64_t> iteration);
 
-// The numbers of a layer, or of whatever else keys begin with.
+// The numbers of a layer, or of another prefix of keys.
 struct LayerNumbers {
   std::string name;        // "block 3", "table 0", "dense"
   std::int64_t index = 0;  // of a layer or a table
@@ -43,17 +42,17 @@ struct LayerNumbers {
 
   std::int64_t total() const { return weights + moments + gradients; }
 };
-// In the order of the model. What is wrong with its files is an input error.
+// In the order of the model. Throws an input error if anything is wrong with its files.
 std::vector<LayerNumbers> numbers_by_layer(const CheckpointSummary& checkpoint);
 
-// Reads all of it: what is wrong with it, if anything. A file is damaged, or an array that its
-// model has to have is incomplete.
+// Reads all of it; returns what is wrong with it, if anything: a damaged file, or an incomplete
+// array of its model.
 std::optional<std::string> find_fault(const CheckpointSummary& checkpoint);
 
-// That of the iteration, or the newest that is whole: `warn` is told of each that is passed over,
-// and why. Where there is none, an input error.
-CheckpointSummary find_whole_checkpoint(const std::string& folder,
-                                        std::optional<std::int64_t> iteration,
-                                        const std::function<void(const std::string&)>& warn);
+// The one of that iteration, or the newest complete one; calls `warn` for each that is skipped,
+// with the reason. Throws an input error if there is none.
+CheckpointSummary find_complete_checkpoint(const std::string& folder,
+                                           std::optional<std::int64_t> iteration,
+                                           const std::function<void(const std::string&)>& warn);
 
 }  // namespace pipesim::exec

@@ -1,4 +1,4 @@
-// The arrays that a checkpoint of a model has to have.
+// The arrays that a checkpoint of a model must have.
 //
 // Pure functions; any thread.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace pipesim::exec {
 
-// A parameter as an optimizer has it: its key with each of these behind it is an array.
+// A parameter with its optimizer states: its key with each of these suffixes is an array.
 struct ModelArray {
   std::string key;  // "layers.2.qkv.matrix"
   std::int64_t size = 0;
@@ -21,12 +21,13 @@ struct ModelArray {
 inline constexpr std::string_view weight_state = ".weight";
 inline constexpr std::array<std::string_view, 3> optimizer_states{weight_state, ".first_moment",
                                                                   ".second_moment"};
-// Behind the key of a parameter's sums, between passes of a step; more may follow.
+// The suffix of a parameter's sums between passes of a step; more may follow.
 inline constexpr std::string_view gradient_state = ".gradient";
 
-// In the order of the model; a matrix that the head shares stands once. The model can be trained.
+// In the order of the model; a matrix that the head shares occurs once. The model must be
+// trainable.
 std::vector<ModelArray> states_of(const Model& model);
-// The same of its gradients, of which the head has its own.
+// The same for its gradients; the head has its own.
 std::vector<ModelArray> gradients_of(const Model& model);
 
 }  // namespace pipesim::exec

@@ -116,7 +116,7 @@ void Tensors::add_llama() {
   add_head();
 }
 
-// Calls visit(place among its numbers, place in our array).
+// Calls visit(index among its numbers, index in our array).
 template <typename Visit>
 void for_each_number(const PublishedTensor& tensor, const Visit& visit) {
   const std::int64_t columns = tensor.columns.size();

@@ -26,7 +26,7 @@ float from_bfloat16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// IEEE 754's binary16: every one is a float32, too.
+// IEEE 754's binary16: exact in float32.
 float from_float16(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000U) << 16;
   const std::uint32_t exponent = (bits >> 10) & 0x1fU;
@@ -61,7 +61,7 @@ class WeightFile {
     return numbers_of(entry);
   }
 
-  // Of which nothing is left but what says nothing.
+  // Checks that only buffers without information are left.
   void finish(const PublishedTensor& table, const std::vector<float>& words) {
     if (const auto head = unread_.find(published_head); head != unread_.end()) {
       PublishedTensor again = table;
@@ -105,7 +105,7 @@ class WeightFile {
       return numbers;
     }
     if (entry.type != "F16" && entry.type != "BF16") {
-      refuse(fmt::format("{} is of {}; give F32, F16 or BF16", quote(entry.name), entry.type));
+      refuse(fmt::format("{} has type {}; give F32, F16 or BF16", quote(entry.name), entry.type));
     }
     const bool is_short = entry.type == "F16";
     for (std::size_t i = 0; i < size; ++i) {
@@ -135,7 +135,7 @@ std::size_t write_weights(const CheckpointReader& checkpoint, const Model& model
     entry.type = "F32";
     entry.shape = tensor.shape;
   }
-  file.write(tensor_header(entries, {{"format", "pt"}}));  // transformers asks for it
+  file.write(tensor_header(entries, {{"format", "pt"}}));  // required by transformers
   std::string key;
   std::vector<float> array;  // of that key
   std::vector<float> numbers;

@@ -1,4 +1,4 @@
-// Weights as a file of safetensors by Hugging Face's names (published_weights.h).
+// Weights as a safetensors file with Hugging Face's names (published_weights.h).
 //
 // One thread.
 #pragma once
@@ -16,14 +16,14 @@
 
 namespace pipesim::exec {
 
-// Writes a checkpoint's weights, as float32; says how many tensors these are.
+// Writes a checkpoint's weights, as float32; returns the number of tensors.
 std::size_t write_weights(const CheckpointReader& checkpoint, const Model& model, OutputFile& file);
 
-// Whole arrays of ours, by key.
+// Our whole arrays, by key.
 using WeightArrays = std::map<std::string, std::vector<float>>;
 
-// Reads F32, F16 and BF16. A tensor that is missing, one too many, of another shape or type is an
-// input error that names `path`.
+// Reads F32, F16 and BF16. Throws an input error that names `path` for a missing or extra tensor,
+// and for one of another shape or type.
 WeightArrays read_weights(std::span<const std::byte> file, const std::string& path,
                           const Model& model);
 

@@ -177,7 +177,7 @@ void Journal::close(EventKind kind) {
 }
 
 std::int64_t Journal::useful_ns() const {
-  // Where an attempt did one iteration alone, it has no time of its own.
+  // An attempt with only one iteration has no time of its own.
   std::int64_t usual = 0;
   for (const Attempt& attempt : attempts_) {
     if (attempt.progress && attempt.progress->iteration_ns > 0) {
@@ -217,7 +217,7 @@ std::string Journal::trace_json() const {
   return trace.dump(1) + "\n";
 }
 
-// A full disk is no reason to end what is supervised.
+// A full disk is no reason to end the supervised command.
 void Journal::write_trace() {
   if (!trace_) return;
   try {

@@ -1,8 +1,6 @@
-// What has happened under supervision: each attempt, what stood between them, and how much of the
-// time was of use.
-//
-// A Journal says one line for each event, and writes the trace anew with it, whole or not at all.
-// Times are nanoseconds since it was made. One owner, one thread.
+// The history of a supervised command: each attempt, what happened between them, and the useful
+// share of time. A Journal prints one line for each event, and rewrites the trace, whole or not at
+// all. Times are nanoseconds since its construction. One owner, one thread.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +17,7 @@
 
 namespace pipesim::exec {
 
-// Why an attempt has ended.
+// Why an attempt ended.
 enum class AttemptEnd : std::uint8_t { none, done, death, hang, growth, signal };
 std::string_view attempt_end_name(AttemptEnd end);
 
@@ -30,12 +28,12 @@ struct Attempt {
   std::optional<std::int64_t> first_ns;  // when its first iteration was done
   std::optional<std::int64_t> end_ns;
   std::optional<RunProgress> progress;  // as it ended
-  std::int64_t useful = 0;              // iterations that no attempt before had done
+  std::int64_t useful = 0;              // iterations that no earlier attempt had done
   AttemptEnd why = AttemptEnd::none;
   Ending ending = {};
 };
 
-// What took time besides, or happened at once.
+// Other events, with a duration or instantaneous.
 enum class EventKind : std::uint8_t { restart, fallback, grow, wait, hang, signal, kill, give_up };
 std::string_view event_name(EventKind kind);
 
@@ -49,29 +47,29 @@ struct SupervisionEvent {
 class Journal {
  public:
   using Say = std::function<void(const std::string& line)>;
-  // Where a trace is asked for, its first version is written at once; an input error where that
-  // fails. `command` outlives the journal.
+  // Writes the first version of the trace, if one is requested; throws an input error if that
+  // fails. `command` must outlive the journal.
   Journal(const SupervisedCommand& command, std::optional<std::string> trace, Say say);
 
   std::int64_t now_ns() const;
 
   void begin_attempt(std::size_t layout);
-  // Its first iteration is done: this ends what has kept it from that.
+  // Its first iteration is done: ends the events that delayed it.
   void note_first_iteration(const RunProgress& progress);
   void end_attempt(AttemptEnd why, const Ending& ending,
                    const std::optional<RunProgress>& progress);
 
-  // From then on: a restart, a fallback and what makes it grow until the next attempt trains, the
+  // Begins an event: a restart, a fallback or a growth lasts until the next attempt trains, the
   // others until the attempt ends.
   void add(EventKind kind, const std::string& text, std::optional<std::int64_t> since_ns = {});
-  // Ends the last of that kind.
+  // Ends the last event of that kind.
   void close(EventKind kind);
   void say(const std::string& text) const;
 
   const std::vector<Attempt>& attempts() const { return attempts_; }
-  // The most iterations that any attempt has done.
+  // The most iterations done by any attempt.
   std::int64_t finished() const { return finished_; }
-  // The time of useful iterations: their number in each attempt by its median iteration.
+  // The time of useful iterations: their number in each attempt times its median iteration.
   std::int64_t useful_ns() const;
 
   // `pipeexec-supervision`, in traces/FORMAT.md.

@@ -20,7 +20,7 @@ using Words = std::vector<std::string>;
 constexpr std::string_view supervised_program = "pipeexec";
 constexpr std::array<std::string_view, 4> rank_counts{"-n", "-np", "--np", "--ntasks"};
 
-// Where pipeexec stands in the command.
+// The index of pipeexec in the command.
 std::size_t place_of_program(const Words& words) {
   const auto is_program = [](const std::string& word) {
     return word.substr(word.rfind('/') + 1) == supervised_program;
@@ -38,7 +38,7 @@ bool is_flag(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9');
 }
 
-// A flag as it stands in a command: "--flag value" or "--flag=value".
+// Whether a word is that flag: "--flag value" or "--flag=value".
 bool is_written(std::string_view word, std::string_view flag) {
   const std::string_view name = word.substr(0, word.find('='));
   const auto counts = [](std::string_view one) {
@@ -49,10 +49,10 @@ bool is_written(std::string_view word, std::string_view flag) {
 
 struct FlagPlace {
   std::size_t at;
-  bool joined;  // by '=' with its value
+  bool joined;  // with its value, by '='
 };
 
-// The last, which counts where a flag is given twice.
+// The last occurrence, which counts if a flag is given twice.
 std::optional<FlagPlace> find_flag(const Words& words, std::size_t from, std::size_t to,
                                    std::string_view flag) {
   for (std::size_t i = to; i > from; --i) {
@@ -84,7 +84,7 @@ std::optional<int> ranks_of(const Words& words) {
   return ranks;
 }
 
-// One flag of an alternative with its values takes its place in the command.
+// Inserts one flag of an alternative, with its values, into the command.
 void replace_flag(Words& words, const Words& flag) {
   const std::string name = flag.front().substr(0, flag.front().find('='));
   const std::size_t program = place_of_program(words);
@@ -137,7 +137,7 @@ CommandLayout alternative_of(const Words& command, const std::string& text) {
   return layout;
 }
 
-// Adds --resume where it is missing.
+// Adds --resume if it is missing.
 std::string go_on_from_checkpoint(Words& words) {
   const std::size_t from = place_of_program(words) + 1;
   const auto folder = value_of(words, find_flag(words, from, words.size(), "--checkpoint"));

@@ -34,7 +34,7 @@ timespec timespec_of(std::int64_t ns) {
   return time;
 }
 
-// From a process's line in /proc: "id (name) state parent ...", whose name may hold anything.
+// Parses a process's line in /proc: "id (name) state parent ..."; the name may contain anything.
 std::optional<RunningProcess> parse_process(const std::string& line) {
   const std::size_t open = line.find('(');
   const std::size_t close = line.rfind(')');
@@ -48,7 +48,7 @@ std::optional<RunningProcess> parse_process(const std::string& line) {
   return process;
 }
 
-// What the system has running; those that end meanwhile may be missing.
+// All running processes; those that end meanwhile may be missing.
 std::vector<RunningProcess> all_processes() {
   std::vector<RunningProcess> all;
   std::error_code failed;
@@ -58,14 +58,14 @@ std::vector<RunningProcess> all_processes() {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     std::ifstream file(at->path() / "stat");
     std::string line;
-    // A name may hold line feeds.
+    // A name may contain line feeds.
     for (std::string part; std::getline(file, part);) line += part;
     if (const auto process = parse_process(line)) all.push_back(*process);
   }
   return all;
 }
 
-// All of it is prepared before the fork: what follows may call little.
+// Everything is prepared before the fork: only few functions are safe after it.
 [[noreturn]] void become(const std::vector<char*>& words, const std::vector<char*>& environment,
                          const std::vector<std::string>& paths, int input, int output, int failures,
                          pid_t parent, const sigset_t& signals) {
@@ -153,7 +153,7 @@ Processes::Processes() {
   for (const int signal : ending_signals) {
     struct sigaction action {};
     ::sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) ::sigaddset(&awaited_, signal);  // as nohup wants it
+    if (action.sa_handler != SIG_IGN) ::sigaddset(&awaited_, signal);  // as for nohup
   }
   ::sigprocmask(SIG_BLOCK, &awaited_, &before_);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -19,8 +19,8 @@
 namespace pipesim::exec {
 namespace {
 
-// A line of text, filled up with blanks. The number of iterations stands at both ends, so that a
-// record that is read while it is written shows.
+// A line of text, padded with blanks. The number of iterations is at both ends, to detect a record
+// that is read while it is written.
 constexpr std::size_t progress_record_bytes = 160;
 constexpr std::string_view progress_name = "pipeexec-progress";
 

@@ -1,6 +1,5 @@
-// How many ranks hosts offer now, as a command of the user's says.
-//
-// It runs beside what is supervised; nobody waits for it. One owner, one thread.
+// The number of ranks that hosts offer now, by a command of the user's.
+// It runs concurrently with the supervised command; nothing waits for it. One owner, one thread.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +12,14 @@ namespace pipesim::exec {
 
 class RanksProbe {
  public:
-  // What the command has printed, or why that is no number of ranks.
+  // The number that the command printed, or why its output is not a number of ranks.
   struct Answer {
     std::optional<int> ranks;
     std::string wrong;
   };
 
-  // `command` is for the shell; it has so long for its answer. `processes` outlives the probe.
+  // `command` is for the shell; it must answer within `patience_ns`. `processes` must outlive the
+  // probe.
   RanksProbe(Processes& processes, std::string command, std::int64_t patience_ns)
       : processes_(processes), command_(std::move(command)), patience_ns_(patience_ns) {}
   ~RanksProbe();
@@ -28,11 +28,11 @@ class RanksProbe {
 
   bool is_running() const { return id_ != 0; }
   void start(std::int64_t now_ns);
-  // When it has to have answered; only while it runs.
+  // When it must have answered; only while it runs.
   std::int64_t deadline_ns() const { return deadline_ns_; }
   // Nothing while it may still answer.
   std::optional<Answer> answer(std::int64_t now_ns);
-  // Ends one that runs, without an answer.
+  // Ends a running one, without an answer.
   void cancel();
 
  private:

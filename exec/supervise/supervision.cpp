@@ -13,18 +13,18 @@
 namespace pipesim::exec {
 namespace {
 
-// What a command with a wrong input ends with, ours and others'.
+// The exit status for wrong input, of pipeexec and other programs.
 constexpr int wrong_input_status = 2;
 
 constexpr std::int64_t longest_look_ns = 1'000'000'000;
 constexpr std::int64_t shortest_look_ns = 5'000'000;
-// So often in the time after which a run counts as hung.
+// Checks within the time after which a run counts as hung.
 constexpr std::int64_t looks_a_timeout = 20;
 
-// In which --ranks-available has to answer.
+// The time limit of --ranks-available.
 constexpr std::int64_t probe_patience_ns = 60'000'000'000;
 
-// So many attempts that get no further, and the next alternative is tried.
+// Attempts without progress before the next alternative is tried.
 constexpr int attempts_a_layout = 2;
 
 std::string signal_text(int signal) { return fmt::format("{} ({})", signal, ::strsignal(signal)); }
@@ -50,14 +50,14 @@ Supervision::Supervision(const SupervisedCommand& command, const SupervisionOrde
 Supervision::Conclusion Supervision::run() {
   for (;;) {
     if (auto over = choose_layout()) return *over;
-    // One that came while the last attempt was cleared away.
+    // A signal that arrived while the last attempt was cleaned up.
     if (const auto signal = processes_.wait(0)) return told_while_waiting(*signal);
     run_attempt();
     if (auto over = conclude()) return *over;
   }
 }
 
-// The first that the ranks suffice for; waits until there is one.
+// The first for which there are enough ranks; waits until there is one.
 std::optional<Supervision::Conclusion> Supervision::choose_layout() {
   if (!probe_) return std::nullopt;
   bool waits = false;
@@ -125,7 +125,7 @@ void Supervision::run_attempt() {
     const auto signal = processes_.wait(time_to_look(journal_.now_ns()));
     look_at_progress();
     if (signal) {
-      // Who types it twice is in a hurry; others that tell a job to end often do so twice.
+      // Ctrl-C twice means at once; job managers often send other signals twice.
       const bool hurry = *signal == SIGINT && stop_.signal == SIGINT;
       ask_to_end(AttemptEnd::signal, *signal);
       if (hurry) stop_.kill_ns = journal_.now_ns();
@@ -142,7 +142,7 @@ void Supervision::run_attempt() {
   }
   look_at_progress();
   if (probe_) probe_->cancel();
-  // Ranks that outlive their launcher would write where the next attempt does.
+  // Ranks that outlive their launcher would write to the next attempt's files.
   const auto ending = processes_.ending_of(id_);
   const bool went_well = ending && ending->went_well();
   survivors_ = went_well ? 0 : processes_.kill_all(std::max(orders_.grace_ns, longest_look_ns));
@@ -153,7 +153,7 @@ void Supervision::run_attempt() {
   }
 }
 
-// Whether there is any.
+// Returns whether there is any.
 bool Supervision::look_at_progress() {
   const std::optional<RunProgress> now = read_progress(orders_.progress);
   if (!now || now == progress_) return false;
@@ -164,8 +164,8 @@ bool Supervision::look_at_progress() {
   return true;
 }
 
-// Ranks save when they are told to; a launcher that were told might end them at once. Where none is
-// seen here, it passes it on.
+// Signals the ranks, which save then; a signalled launcher might end them at once. If no rank is
+// visible here, signals the launcher, which passes it on.
 void Supervision::ask_to_end(AttemptEnd why, int signal) {
   const std::int64_t now = journal_.now_ns();
   if (why == AttemptEnd::signal) {
@@ -215,7 +215,7 @@ void Supervision::check_growth(std::int64_t now_ns) {
   stop_.next_layout = *fits;
 }
 
-// One rank, the last that was started; before there are any, the command.
+// Kills one rank, the last one started; before there are any, the command.
 void Supervision::kill_some() {
   while (kills_ < orders_.kill_at_ns.size() && orders_.kill_at_ns[kills_] <= journal_.now_ns()) {
     ++kills_;
@@ -230,7 +230,7 @@ void Supervision::kill_some() {
   }
 }
 
-// Until something has to be looked at, though no process ends and no signal comes.
+// The time until the next check, if no process ends and no signal arrives.
 std::int64_t Supervision::time_to_look(std::int64_t now_ns) const {
   const std::int64_t look = orders_.timeout_ns / looks_a_timeout;
   std::int64_t until =
@@ -247,7 +247,7 @@ std::int64_t Supervision::time_to_look(std::int64_t now_ns) const {
   return std::max<std::int64_t>(until - now_ns, 0);
 }
 
-// What follows from how the attempt has ended; nothing where another one does.
+// The conclusion from the end of an attempt; nothing if another attempt follows.
 std::optional<Supervision::Conclusion> Supervision::conclude() {
   const std::int64_t before = journal_.finished();
   const auto found = processes_.ending_of(id_);

@@ -1,8 +1,6 @@
-// Runs a command until it has nothing left to do: starts it again where it dies or hangs, with
-// fewer ranks where that is what there is.
-//
-// Knows processes, signals and how many iterations are done; what is trained, and how it is saved,
-// is the command's. One thread, the main one.
+// Runs a command until it has nothing left to do: restarts it if it dies or hangs, with fewer ranks
+// if no more are available. Knows processes, signals and the number of iterations done; training
+// and saving are the command's. One thread, the main one.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +17,11 @@
 namespace pipesim::exec {
 
 struct SupervisionOrders {
-  int restarts = 3;                           // after deaths and hangs, in all
-  std::int64_t timeout_ns = 0;                // without a further iteration; 0: for ever
+  int restarts = 3;                           // after deaths and hangs, in total
+  std::int64_t timeout_ns = 0;                // without a further iteration; 0: forever
   std::int64_t grace_ns = 0;                  // between SIGTERM and SIGKILL
-  std::optional<std::string> available;       // a command that says how many ranks there are
-  std::int64_t grow_every_ns = 0;             // how often it is asked
+  std::optional<std::string> available;       // a command that prints the number of available ranks
+  std::int64_t grow_every_ns = 0;             // how often to run it
   std::vector<std::int64_t> kill_at_ns = {};  // sorted: rehearsed deaths
   std::string progress;                       // the file's name
   int output = -1;                            // instead of standard output
@@ -36,19 +34,20 @@ class Supervision {
     std::string reason;  // a sentence's end: "done", "exit status 2, ..."
   };
 
-  // All outlive it. An input error where ranks are counted, and a layout does not say its own.
+  // All must outlive it. Throws an input error if ranks are counted, and a layout does not say its
+  // own.
   Supervision(const SupervisedCommand& command, const SupervisionOrders& orders, Journal& journal);
 
   // Called once.
   Conclusion run();
 
  private:
-  // How the attempt that runs is to end, once that is decided.
+  // How the running attempt is to end, once that is decided.
   struct Stop {
     AttemptEnd why = AttemptEnd::none;
-    std::int64_t kill_ns = 0;     // when it will be killed
-    int signal = 0;               // that has come
-    std::size_t next_layout = 0;  // of one that grows
+    std::int64_t kill_ns = 0;     // when to kill it
+    int signal = 0;               // that arrived
+    std::size_t next_layout = 0;  // if it grows
   };
 
   std::optional<Conclusion> choose_layout();
@@ -72,12 +71,12 @@ class Supervision {
   std::optional<RanksProbe> probe_;
   std::int64_t next_probe_ns_ = 0;
   std::size_t layout_ = 0;
-  std::size_t kills_ = 0;  // that are done
+  std::size_t kills_ = 0;  // done
   int restarts_ = 0;
-  int fruitless_ = 0;  // attempts of this layout, the last ones, that got no further
+  int fruitless_ = 0;  // the last attempts of this layout, without progress
   bool has_started_ = false;
 
-  // Of the attempt that runs.
+  // Of the running attempt.
   pid_t id_ = 0;
   Stop stop_;
   std::optional<RunProgress> progress_;

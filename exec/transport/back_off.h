@@ -1,6 +1,5 @@
-// The pauses of a wait that has to look again and again: turns given up at
-// first, then sleeps for a share of what was waited so far, from 5 to 50 us, so
-// that more waiting ranks than processors don't starve those that work.
+// The pauses of a polling wait: yields at first, then sleeps for a share of the time waited so far,
+// from 5 to 50 us, so that more waiting ranks than processors don't starve those that work.
 //
 // One for each wait, on its thread.
 #pragma once
@@ -20,7 +19,7 @@ class BackOff {
       std::this_thread::yield();
     }
   }
-  // How long to sleep in the pause that comes: 0 where a turn is to be given up.
+  // How long to sleep in the next pause; 0: yield.
   std::chrono::nanoseconds next() {
     using std::chrono::microseconds;
     if (++turns_ < 20) return microseconds(0);

@@ -1,8 +1,6 @@
-// What all ranks do together, made of sends and receives.
-//
-// Small and rare: set-up, the end of an iteration, results. Every rank calls
-// the same functions in the same order. Results depend on the values alone,
-// never on who came first.
+// Collectives of all ranks, made of sends and receives.
+// Small and rare: set-up, the end of an iteration, results. Every rank calls the same functions in
+// the same order. Results depend only on the values, never on which rank arrived first.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +21,16 @@ inline constexpr int clock_tag = 3;
 inline constexpr int checkpoint_tag = 4;
 inline constexpr int first_free_tag = 5;
 
-// Larger messages travel in pieces: MPI counts bytes in 31 bits.
+// Larger messages are sent in pieces: MPI counts bytes in 31 bits.
 inline constexpr std::size_t largest_piece = std::size_t{1} << 30;
 
-// Rank 0 gets what each rank gives, by rank; the others get nothing.
+// Rank 0 gets each rank's bytes, by rank; the others get nothing.
 std::vector<Bytes> gather(Transport& transport, std::span<const std::byte> own);
-// What rank 0 gives.
+// Returns rank 0's bytes.
 Bytes broadcast(Transport& transport, Bytes bytes);
 // Returns once every rank has called it.
 void barrier(Transport& transport);
-// Swaps as many bytes with another rank, which calls it likewise.
+// Swaps equal numbers of bytes with another rank, which makes the same call.
 void exchange(Transport& transport, int other, std::span<const std::byte> own,
               std::span<std::byte> theirs);
 
@@ -50,7 +48,7 @@ std::vector<T> values_of(std::span<const std::byte> bytes) {
   return values;
 }
 
-// The same for one value a rank.
+// The same for one value per rank.
 template <typename T>
 std::vector<T> gather_value(Transport& transport, const T& own) {
   std::vector<T> all;

@@ -1,8 +1,7 @@
-// The ranks of a group as a transport of their own, which numbers them by their places in
-// it: the ranks of one pipeline, or those that hold the same stages in all replicas.
-//
-// Messages are those of the transport below, as are tags: two groups that have two ranks in
-// common share tags between these. Like that, it belongs to one rank and its thread.
+// The ranks of a group as a transport, which numbers them by their index in the group: the ranks of
+// one pipeline, or those that hold the same stages in all replicas. Messages and tags are those of
+// the transport below: two groups that have two ranks in common share tags between these. Like that
+// one, it belongs to one rank and its thread.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +16,7 @@ namespace pipesim::exec {
 
 class GroupTransport final : public Transport {
  public:
-  // `below` outlives it; its rank is one of the group's.
+  // `below` must outlive it; its rank is in the group.
   GroupTransport(Transport& below, const RankGroup& ranks);
 
   int rank() const override { return rank_; }
@@ -36,12 +35,12 @@ class GroupTransport final : public Transport {
   }
   std::string awaited(Ticket ticket) const override { return below_.awaited(ticket); }
   Limits limits() const override { return below_.limits(); }
-  // Everything below, and all ranks below.
+  // Affect everything below, and all ranks below.
   void abandon() override { below_.abandon(); }
   void fail() override { below_.fail(); }
 
   bool has_library_sums() const override { return below_.has_library_sums(); }
-  // Over all of its ranks.
+  // Over all of the group's ranks.
   std::unique_ptr<LibrarySums> own_library_sums(Device& device) {
     return below_.library_sums(ranks_, device);
   }
@@ -49,7 +48,7 @@ class GroupTransport final : public Transport {
     return below_.library_gathers(ranks_, device);
   }
 
-  // The number that a rank of the group has below.
+  // The number of a group's rank in the transport below.
   int on_below(int rank) const { return static_cast<int>(ranks_[rank]); }
 
  private:

@@ -1,7 +1,6 @@
-// What processes say to each other before they are ranks that a transport connects.
-//
-// Plain values, sent as they lie in memory: a machine with another order of bytes is told
-// by its version. Pure functions; any thread.
+// The handshake of processes before they are ranks connected by a transport.
+// Plain values, sent as in memory: the version detects a machine with another byte order. Pure
+// functions; any thread.
 #pragma once
 
 #include <array>
@@ -18,14 +17,14 @@ inline constexpr std::array<char, 8> hello_word{'p', 'i', 'p', 'e', 'e', 'x', 'e
 inline constexpr std::uint32_t hello_version = 1;
 inline constexpr std::size_t longest_refusal = 2000;  // in bytes
 
-// The first of a rank that comes.
+// The first message of a connecting rank.
 struct Hello {
   std::array<char, 8> word = hello_word;
   std::uint32_t version = hello_version;
   std::int32_t rank = 0;
   std::int32_t ranks = 0;
-  std::uint32_t port = 0;  // where it listens itself
-  std::uint64_t key = 0;   // of the job, drawn by rank 0; 0 as long as it isn't known
+  std::uint32_t port = 0;  // on which it listens itself
+  std::uint64_t key = 0;   // of the job, drawn by rank 0; 0 until known
 };
 static_assert(sizeof(Hello) == 32);
 
@@ -34,28 +33,28 @@ struct HelloAnswer {
   enum class Kind : std::uint32_t { welcome, contradiction, absence };
   std::array<char, 8> word = hello_word;
   Kind kind = Kind::welcome;
-  std::uint32_t size = 0;  // of what follows
+  std::uint32_t size = 0;  // of the rest
   std::uint64_t key = 0;
 };
 static_assert(sizeof(HelloAnswer) == 24);
 
 // Where a rank listens.
 struct RankAddress {
-  std::array<unsigned char, 16> host{};  // of IPv6; zeros: where rank 0 is
+  std::array<unsigned char, 16> host{};  // IPv6; zeros: rank 0's host
   std::uint32_t port = 0;
 };
 static_assert(sizeof(RankAddress) == 20);
 
-// An input error unless this is another rank than 0 of so many. `from` is its host;
-// `same_rank_from` that of one that came as the same rank before, or empty.
+// Throws an input error unless this is a rank other than 0 of so many. `from` is its host;
+// `same_rank_from` that of an earlier one with the same rank, or empty.
 void check_hello(const Hello& hello, int ranks, const std::string& from,
                  const std::string& same_rank_from);
 
-// The answer that tells the error, and the error that an answer tells.
+// Converts an error to an answer's kind, and back.
 HelloAnswer::Kind kind_of(const Error& error);
 Error error_of(HelloAnswer::Kind kind, const std::string& why);
 
-// "rank 3", "ranks 1, 2 and 5"; of many, the first.
+// "rank 3", "ranks 1, 2 and 5"; only the first of many.
 std::string named_ranks(const std::vector<int>& ranks);
 
 }  // namespace pipesim::exec

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int highest_port = 65'535;
 
-// A variable's whole number from `least`; nothing where it isn't set.
+// A variable's integer value, at least `least`; nothing if it isn't set.
 std::optional<int> number_in(const Environment& environment, const char* name, int least,
                              int most) {
   const char* set = environment(name);
@@ -22,7 +22,7 @@ std::optional<int> number_in(const Environment& environment, const char* name, i
   int value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (status != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    throw input_error(fmt::format("the environment's {} is {}, and no whole number from {}", name,
+    throw input_error(fmt::format("the environment's {} is {}, not a whole number from {}", name,
                                   quote(text), least));
   }
   return value;

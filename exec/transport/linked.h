@@ -1,5 +1,5 @@
-// A transport whose ranks' devices are linked: control goes by another
-// transport, results from device to device, and so do collectives where the link has some.
+// A transport whose ranks' devices are linked: control messages go over another transport, results
+// from device to device, and so do collectives if the link has some.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace pipesim::exec {
 
 class LinkedTransport final : public Transport {
  public:
-  // `control` outlives it, and so does the link's device.
+  // `control` and the link's device must outlive it.
   LinkedTransport(Transport& control, std::unique_ptr<DeviceLink> link, std::string name);
 
   int rank() const override { return control_.rank(); }
@@ -32,13 +32,13 @@ class LinkedTransport final : public Transport {
   std::size_t wait_any_until(std::span<const Ticket> tickets, Time until) override;
   std::string awaited(Ticket ticket) const override;
   bool has_library_sums() const override { return link_->sums() != nullptr; }
-  // Over the group that the link was made with.
+  // `group` must be one that the link was made with.
   std::unique_ptr<LibrarySums> library_sums(const RankGroup& group, Device& device) override;
   std::unique_ptr<LibraryGathers> library_gathers(const RankGroup& group, Device& device) override;
   void abandon() override;
   void fail() override { control_.fail(); }
 
-  // One that ends once the link's device has passed the mark of a collective.
+  // A ticket that ends once the link's device has passed the mark of a collective.
   Ticket ticket_of(Device& device, Mark mark);
 
  private:
@@ -46,7 +46,7 @@ class LinkedTransport final : public Transport {
     Device* device;
     Mark mark;
   };
-  // Tickets from here on are of collectives, those below of messages.
+  // Tickets from here on are collectives', smaller ones messages'.
   static constexpr Ticket first_of_collectives = Ticket{1} << 62U;
   static bool is_of_collective(Ticket ticket) { return ticket >= first_of_collectives; }
 

@@ -26,10 +26,10 @@ class LocalTransport;
 
 }  // namespace
 
-// Everything is guarded by one mutex: a message is a copy within memory, and
-// ranks meet far less often than they compute.
+// One mutex guards everything: a message is a copy within memory, and ranks communicate far less
+// than they compute.
 struct LocalWorld::State {
-  // What has become of a ticket.
+  // The state of a ticket.
   struct Progress {
     bool done = false;
     std::optional<Error> error;
@@ -69,7 +69,7 @@ struct LocalWorld::State {
     of(rank).changed.notify_one();
   }
 
-  // Copies of eager sends stay: they need nothing of the rank any more.
+  // Copies of eager sends are kept: they don't need the rank any more.
   void abandon(int rank) {
     for (auto* waiting : {&sends, &receives}) {
       for (auto& [route, ends] : *waiting) {
@@ -125,7 +125,7 @@ class LocalTransport final : public Transport {
     const auto& limit = world_.eager_limit_bytes;
     if (!limit || static_cast<std::int64_t>(bytes.size()) < *limit) {
       end.copy.assign(bytes.begin(), bytes.end());
-      end.copy.push_back({});  // so that an eager send of nothing is told from others
+      end.copy.push_back({});  // to distinguish an empty eager send
       end.out = std::span(end.copy).first(bytes.size());
       world_.finish(rank_, end.ticket);
     }

@@ -1,7 +1,6 @@
 // Ranks as threads of one process, exchanging bytes through its memory.
-//
-// The world is made first and outlives its threads; each thread calls the
-// transport of its own rank.
+// The world is made first and must outlive its threads; each thread calls the transport of its own
+// rank.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +13,7 @@ namespace pipesim::exec {
 
 class LocalWorld {
  public:
-  // Sends below the eager limit are copied and done at once; with none given,
-  // all are.
+  // Sends below the eager limit are copied and complete at once; without a limit, all do.
   explicit LocalWorld(int ranks, std::optional<std::int64_t> eager_limit_bytes = {});
   ~LocalWorld();
   LocalWorld(const LocalWorld&) = delete;

@@ -25,7 +25,7 @@ Error failure_of(const char* call, int status) {
       fmt::format("{}: {}", call, std::string_view(text, static_cast<std::size_t>(length))));
 }
 
-// For set-up, where nothing is under way.
+// For set-up, while nothing is in progress.
 void check(int status, const char* call) {
   if (status != MPI_SUCCESS) throw failure_of(call, status);
 }
@@ -48,12 +48,12 @@ class StartWatch {
   std::jthread watcher_;
 };
 
-// A sum under way. MPI adds copies on the host: it can't take back what it has begun, which may
-// go on after numbers have gone.
+// A sum in progress. MPI sums copies on the host: it can't cancel an operation, which may outlive
+// the numbers.
 struct MpiSum {
   std::vector<float> numbers;
-  std::vector<int> counts;  // by place, or none: all are everyone's
-  std::vector<float> sums;  // where they aren't made in place
+  std::vector<int> counts;  // by index; empty: all ranks keep all
+  std::vector<float> sums;  // if not in place
   void* to = nullptr;       // in the device's memory
 };
 
@@ -119,7 +119,7 @@ class MpiTransport final : public Transport {
       free_.push_back(ticket);
       return true;
     }
-    // Of a message that is too long Open MPI tells the whole size.
+    // For a message that is too long Open MPI reports the whole size.
     int kind = MPI_SUCCESS;
     int received = own.size;
     if (result != MPI_SUCCESS) MPI_Error_class(result, &kind);
@@ -158,7 +158,7 @@ class MpiTransport final : public Transport {
   void abandon() override {
     for (Request& own : requests_) {
       if (own.request == MPI_REQUEST_NULL) continue;
-      // It may go on with it whenever it is called.
+      // MPI may advance it in any call.
       if (own.sum) {
         left_.push_back(std::move(own.sum));
         continue;
@@ -172,7 +172,7 @@ class MpiTransport final : public Transport {
 
   void fail() override {
     MPI_Abort(communicator_, 1);
-    std::_Exit(1);  // where MPI comes back from that
+    std::_Exit(1);  // if MPI returns from that
   }
 
  private:
@@ -219,13 +219,13 @@ class MpiTransport final : public Transport {
   MPI_Comm communicator_ = MPI_COMM_NULL;
   int rank_ = 0;
   int ranks_ = 1;
-  int largest_tag_ = 32767;  // the least that MPI promises
+  int largest_tag_ = 32767;  // the least that MPI guarantees
   std::vector<Request> requests_;
   std::vector<Ticket> free_;
   std::vector<std::unique_ptr<MpiSum>> left_;  // that were abandoned
 };
 
-// Over a communicator of its own.
+// Over its own communicator.
 class MpiSums final : public LibrarySums {
  public:
   MpiSums(MpiTransport& transport, const RankGroup& group, Device& device)
@@ -244,7 +244,7 @@ class MpiSums final : public LibrarySums {
     check(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     MPI_Comm_rank(communicator_, &rank_);
   }
-  // A communicator with sums that were abandoned on it stays.
+  // A communicator with abandoned sums is not freed.
   ~MpiSums() override {
     if (transport_.left_.empty()) MPI_Comm_free(&communicator_);
   }

@@ -1,4 +1,4 @@
-// In place of mpi.cpp where a build has no MPI.
+// Replaces mpi.cpp in a build without MPI.
 #include "exec/transport/mpi.h"
 #include "traces/base/error.h"
 

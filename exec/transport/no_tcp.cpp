@@ -1,4 +1,4 @@
-// In place of tcp.cpp where a build has no Asio.
+// Replaces tcp.cpp in a build without Asio.
 #include "exec/transport/tcp.h"
 #include "traces/base/error.h"
 

@@ -75,7 +75,7 @@ void StreamMessages::announce(int from, int tag) {
   release(rank_, tag);
 }
 
-// Lets go the sends of a route whose turn has come.
+// Starts the sends of a route that have been announced.
 void StreamMessages::release(int to, int tag) {
   Lane& lane = peer(to).lanes[tag];
   while (!lane.held.empty() && (lane.announced > 0 || !is_large(lane.held.front()))) {
@@ -103,7 +103,7 @@ void StreamMessages::leave(int to, int tag, Ticket send) {
   }
 }
 
-// A whole message, which was not expected when it began to come.
+// A complete message that was unexpected when it began to arrive.
 void StreamMessages::arrive(int from, int tag, std::vector<std::byte> bytes) {
   Lane& lane = peer(from).lanes[tag];
   if (lane.posted.empty()) {
@@ -149,7 +149,7 @@ bool StreamMessages::take_if_done(Ticket ticket) {
   return false;
 }
 
-// What has not begun to leave is taken back; of what has, the rest is kept.
+// Cancels sends that have not begun; keeps copies of the rest of others.
 void StreamMessages::abandon() {
   for (Peer& other : peers_) {
     for (auto& [tag, lane] : other.lanes) {
@@ -221,7 +221,7 @@ void StreamMessages::has_sent(int to, std::size_t count) {
   }
 }
 
-// The rest of a message goes right where it belongs; what is small comes together.
+// The rest of a message goes directly to its buffer; small data are collected.
 std::span<std::byte> StreamMessages::room(int from) {
   Peer& other = peer(from);
   other.direct = other.rest.size() >= staging_size;
@@ -239,7 +239,7 @@ void StreamMessages::has_come(int from, std::size_t count) {
   while (!bytes.empty()) bytes = bytes.subspan(take(from, bytes));
 }
 
-// Of bytes that came, those that belong to one header or one message.
+// Takes the bytes that belong to one header or one message; returns how many.
 std::size_t StreamMessages::take(int from, std::span<const std::byte> bytes) {
   Peer& other = peer(from);
   if (other.header_size < sizeof(Header)) {
@@ -263,7 +263,7 @@ std::size_t StreamMessages::take(int from, std::span<const std::byte> bytes) {
   return count;
 }
 
-// A header is there.
+// A header is complete.
 void StreamMessages::begin(int from) {
   Peer& other = peer(from);
   const auto& [kind, tag, size] = other.header;
@@ -305,7 +305,7 @@ void StreamMessages::begin(int from) {
   }
 }
 
-// A message is there.
+// A message is complete.
 void StreamMessages::complete(int from) {
   Peer& other = peer(from);
   other.header_size = 0;

@@ -1,14 +1,10 @@
-// The messages of one rank over a stream of bytes to each other rank: which belongs to
-// which receive, and how they are framed. Knows no sockets.
-//
-// Every receive that starts is announced to the rank it expects a message from; of a route,
-// a pair of ranks and a tag, the n-th message belongs to the n-th receive. Small messages
-// leave at once, and wait with their receiver where it is not ready. Large ones leave when
-// their receive has been announced: they go from buffer to buffer, and no rank holds what
-// it has not asked for. Frames are in this machine's order of bytes; a hello before them
-// tells machines of another order.
-//
-// Belongs to a transport, and is called by its rank's thread only.
+// The messages of one rank over a byte stream to each other rank: matching with receives, and
+// framing. Knows no sockets. Every receive is announced to the rank it expects a message from; on a
+// route, a pair of ranks and a tag, the n-th message belongs to the n-th receive. Small messages
+// are sent at once, and buffered by a receiver that is not ready. Large ones are sent when their
+// receive has been announced: they go from buffer to buffer, without intermediate copies. Frames
+// are in this machine's byte order; a hello before them detects machines with another. Belongs to a
+// transport; called only by its rank's thread.
 #pragma once
 
 #include <cstddef>
@@ -33,28 +29,28 @@ class StreamMessages {
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(peers_.size()); }
 
-  // As those of a transport. Bytes of a send are in use until it is done or abandoned.
+  // As in Transport. Bytes of a send are in use until it is done or abandoned.
   Ticket send(int to, int tag, std::span<const std::byte> bytes);
   Ticket receive(int from, int tag, std::span<std::byte> bytes);
   std::string awaited(Ticket ticket) const;
   void abandon();
-  // Whether it is done, which ends the ticket. Abandons everything and throws where its
-  // message has another size, or another rank keeps it from ever being done.
+  // Whether it is done, which ends the ticket. Abandons everything and throws if its message has
+  // another size, or it can never be done because of another rank.
   bool take_if_done(Ticket ticket);
 
-  // The last that other ranks hear: that this one has ended its work, or that it has
-  // failed, or which other one has.
+  // The last message to other ranks: that this one has finished, or that it, or which other one,
+  // has failed.
   void say_goodbye();
   void say_failed();
 
-  // The stream to a rank: pieces to be written in this order, none where there is nothing
-  // to write; then how much was. Pieces hold until the next call of anything.
+  // The stream to a rank: pieces to write in this order, none if there is nothing to write; then
+  // how much was written. Pieces are valid until the next call of any function.
   std::span<const std::span<const std::byte>> unsent(int to);
   void has_sent(int to, std::size_t count);
-  // The stream from a rank: where the next bytes go, at least one; then how many came.
+  // The stream from a rank: where to put the next bytes, at least one; then how many arrived.
   std::span<std::byte> room(int from);
   void has_come(int from, std::size_t count);
-  // The stream from a rank has ended, and why.
+  // The stream from a rank has ended, for this reason.
   void has_ended(int from, const std::string& why);
   bool ended(int from) const { return peer(from).ended; }
 
@@ -62,7 +58,7 @@ class StreamMessages {
   enum class Kind : std::uint32_t { message, announcement, goodbye, failure };
   struct Header {
     Kind kind = Kind::message;
-    std::int32_t tag = 0;  // of a failure: the rank that has failed
+    std::int32_t tag = 0;  // for a failure: the rank that failed
     std::uint64_t size = 0;
   };
 
@@ -75,7 +71,7 @@ class StreamMessages {
     std::optional<Error> error{};
   };
 
-  // A frame on its way out.
+  // An outgoing frame.
   struct Frame {
     Header header;
     std::span<const std::byte> bytes{};
@@ -84,10 +80,9 @@ class StreamMessages {
   };
 
   struct Lane {
-    // Sending. Receives announced, less messages that have left: below zero where small
-    // ones were faster.
+    // Sending. Receives announced minus messages sent: negative if small ones were faster.
     std::int64_t announced = 0;
-    std::deque<Ticket> held;  // sends whose turn has not come
+    std::deque<Ticket> held;  // sends waiting for their announcement
     // Receiving.
     std::deque<Ticket> posted;
     std::deque<std::vector<std::byte>> arrived;  // before their receive
@@ -99,13 +94,13 @@ class StreamMessages {
     std::deque<Frame> frames;
     std::size_t written = 0;  // of the first frame
 
-    // What is coming: a header in part, or what is left of a message.
+    // Incoming: a partial header, or the rest of a message.
     std::vector<std::byte> staging;
-    bool direct = false;  // the last room was not in there
+    bool direct = false;  // the last room was not in staging
     Header header;
     std::size_t header_size = 0;
     std::span<std::byte> rest;       // where the next bytes of a message go
-    std::uint64_t unwanted = 0;      // so many of them go nowhere
+    std::uint64_t unwanted = 0;      // bytes to discard
     std::optional<Ticket> receiver;  // whose message it is
     bool unexpected = false;         // it goes to `buffer`
     std::vector<std::byte> buffer;
@@ -134,8 +129,8 @@ class StreamMessages {
   std::vector<Operation> operations_;  // by ticket
   std::vector<Ticket> free_;
   std::vector<std::span<const std::byte>> pieces_;
-  std::exception_ptr failure_;  // ends all that is not done
-  int failed_rank_;             // the first known to have failed; otherwise this one
+  std::exception_ptr failure_;  // ends everything that is not done
+  int failed_rank_;             // the first known to have failed; else this one
 };
 
 }  // namespace pipesim::exec

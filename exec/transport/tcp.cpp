@@ -28,7 +28,7 @@ using TcpClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t most_strangers = 256;  // that have said nothing so far
+constexpr std::size_t most_strangers = 256;  // that have sent nothing so far
 constexpr std::size_t own_large_from = std::size_t{1} << 16;
 
 RankAddress address_of(const asio::ip::address& host, std::uint32_t port) {
@@ -60,7 +60,7 @@ std::string place_of(const tcp::socket& socket) {
   return error ? "a lost connection" : unmapped(other.address()).to_string();
 }
 
-// Runs what has been started until it is over, or until that time.
+// Runs started operations until they are done, or until the deadline.
 class Steps {
  public:
   Steps(asio::io_context& context, TcpClock::time_point until) : context_(context), until_(until) {}
@@ -77,8 +77,8 @@ class Steps {
     return true;
   }
 
-  // The error of one operation, which `start` starts with its handler; timed out where it
-  // has taken too long, and then `socket` is closed.
+  // Runs one operation, which `start` starts with its handler, and returns its error; on a timeout
+  // `socket` is closed.
   template <typename Start>
   std::error_code finish(tcp::socket& socket, const Start& start) {
     std::optional<std::error_code> result;
@@ -105,10 +105,10 @@ class Steps {
 };
 
 void prepare(tcp::socket& socket) {
-  std::error_code gone;  // found out when something is read
+  std::error_code gone;  // reading will report it
   socket.set_option(tcp::no_delay(true), gone);
   socket.set_option(asio::socket_base::keep_alive(true), gone);
-  // A host that is gone is found out within half a minute, where nothing is under way.
+  // A dead host is detected within half a minute on an idle connection.
   const auto set = [&](int option, int value) {
     ::setsockopt(socket.native_handle(), IPPROTO_TCP, option, &value, sizeof value);
   };
@@ -118,10 +118,10 @@ void prepare(tcp::socket& socket) {
   socket.non_blocking(true, gone);
 }
 
-// Listens for ranks, hears who they are, and keeps those that are let in.
+// Listens for ranks, reads their hellos, and keeps accepted connections.
 class Reception {
  public:
-  // Says whether one that came is let in; an error is everyone's.
+  // Decides whether a connection is accepted; an error is sent to all.
   using Judge = std::function<bool(const Hello& hello, const tcp::socket& socket)>;
 
   Reception(asio::io_context& context, tcp::acceptor acceptor, int ranks)
@@ -132,7 +132,7 @@ class Reception {
 
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
 
-  // Until `count` more ranks are in, or time is over: then false.
+  // Returns true once `count` more ranks are accepted, false if time is over.
   bool let_in(int count, const Judge& judge, Steps& steps) {
     judge_ = &judge;
     wanted_ = count;
@@ -148,7 +148,7 @@ class Reception {
 
   std::optional<tcp::socket>& socket(int rank) { return sockets_[static_cast<std::size_t>(rank)]; }
   const Hello& hello(int rank) const { return hellos_[static_cast<std::size_t>(rank)]; }
-  // Those that came before an error, the one that it is about included.
+  // Visits those that connected before an error, including its cause.
   template <typename Visit>
   void for_each(const Visit& visit) {
     for (auto& socket : sockets_) {
@@ -175,7 +175,7 @@ class Reception {
 
   void hear(tcp::socket socket) {
     std::error_code ignored;
-    // Whoever says nothing must not keep ranks out.
+    // Silent connections must not keep ranks out.
     if (guests_.size() >= most_strangers + sockets_.size()) guests_.front().socket.close(ignored);
     const auto guest = guests_.insert(guests_.end(), {std::move(socket), {}});
     ++handlers_;
@@ -210,11 +210,11 @@ class Reception {
   std::vector<tcp::socket> refused_;
   const Judge* judge_ = nullptr;
   int wanted_ = 0;
-  int handlers_ = 0;  // of this that are still to be called
+  int handlers_ = 0;  // pending handlers of this object
   std::optional<Error> error_;
 };
 
-// How ranks meet, each pair with a connection of its own in the end.
+// Connects all ranks, each pair with its own connection.
 class Meeting {
  public:
   Meeting(asio::io_context& context, const TcpPlace& place, std::chrono::nanoseconds patience)
@@ -267,7 +267,7 @@ class Meeting {
     return error;
   }
 
-  // At that address, or without one at all of them.
+  // Listens at that address, or without one at all of them.
   tcp::acceptor listen(const std::optional<asio::ip::address>& host, std::uint16_t port) {
     tcp::acceptor acceptor(context_);
     std::error_code error;
@@ -290,7 +290,7 @@ class Meeting {
     return acceptor;
   }
 
-  // As rank 0: all others come here.
+  // As rank 0: all others connect here.
   std::vector<std::optional<tcp::socket>> hold_as_first() {
     const std::vector<tcp::endpoint> at = resolve_master();
     std::optional<asio::ip::address> host;
@@ -298,7 +298,7 @@ class Meeting {
     Reception reception(context_, listen(host, place_.port), place_.ranks);
     Steps steps(context_, after());
     const Reception::Judge judge = [&](const Hello& hello, const tcp::socket& socket) {
-      if (hello.key != 0) return false;  // of another job, which is late
+      if (hello.key != 0) return false;  // a late rank of another job
       const bool known = hello.rank > 0 && hello.rank < place_.ranks;
       const auto* first = known ? &reception.socket(hello.rank) : nullptr;
       check_hello(hello, place_.ranks, place_of(socket),
@@ -325,7 +325,7 @@ class Meeting {
     std::vector<RankAddress> table(1);
     for (int rank = 1; rank < place_.ranks; ++rank) {
       const tcp::socket& socket = *reception.socket(rank);
-      std::error_code gone;  // found out when it is needed
+      std::error_code gone;  // its next use will report it
       const auto other = socket.remote_endpoint(gone);
       table.push_back(address_of(unmapped(other.address()), reception.hello(rank).port));
     }
@@ -362,7 +362,7 @@ class Meeting {
     return work_error(fmt::format("lost rank {} while ranks met: {}", rank, error.message()));
   }
 
-  // As any other rank: comes to rank 0, and then to those before it.
+  // As any other rank: connects to rank 0, and then to the ranks below it.
   std::vector<std::optional<tcp::socket>> come() {
     Steps steps(context_, after());
     tcp::socket first = reach_master(steps);
@@ -374,7 +374,7 @@ class Meeting {
     hello.rank = place_.rank;
     hello.ranks = place_.ranks;
     hello.port = reception.port();
-    // Rank 0 has more to say about those that are absent, as soon as its time is over.
+    // Waits longer for rank 0, which knows which ranks are missing once its time is over.
     Steps longer(context_, after(seconds(1)));
     std::vector<RankAddress> table(static_cast<std::size_t>(place_.ranks));
     hello.key = ask_first(longer, first, hello, table);
@@ -412,7 +412,7 @@ class Meeting {
         tcp::socket socket(context_);
         std::error_code error = steps.finish(
             socket, [&](auto handler) { socket.async_connect(endpoint, std::move(handler)); });
-        // A port nobody listens at may connect to itself.
+        // A connection to a port without listener may connect to itself.
         if (!error && socket.local_endpoint() == socket.remote_endpoint()) {
           error = asio::error::connection_refused;
         }
@@ -426,7 +426,7 @@ class Meeting {
                                  waited(), master(), last.message()));
   }
 
-  // The job's key; and where ranks listen into `table`.
+  // Returns the job's key; stores the ranks' addresses in `table`.
   std::uint64_t ask_first(Steps& steps, tcp::socket& first, const Hello& hello,
                           std::vector<RankAddress>& table) {
     const auto read = [&](const asio::mutable_buffer& into) {
@@ -501,7 +501,7 @@ class TcpTransport final : public Transport {
   ~TcpTransport() override {
     try {
       if (!failed_) take_leave();
-    } catch (const std::exception&) {  // the others find out by themselves
+    } catch (const std::exception&) {  // the others notice by themselves
     }
   }
 
@@ -536,7 +536,7 @@ class TcpTransport final : public Transport {
         context_.run_one();
         continue;
       }
-      // The system wakes up by milliseconds, so that the last ones are for looking.
+      // The system wakes up at milliseconds, so the last ones are polled.
       const auto left = until - TcpClock::now();
       if (left <= left.zero()) return tickets.size();
       if (left > milliseconds(2)) {
@@ -571,7 +571,7 @@ class TcpTransport final : public Transport {
     });
   }
 
-  // All that is there; what it lets go is written at once.
+  // Reads everything available; sends that it releases are written at once.
   void read(int from) {
     std::error_code error;
     while (!error) {
@@ -589,7 +589,7 @@ class TcpTransport final : public Transport {
     write(from);
   }
 
-  // As much as the system takes.
+  // Writes as much as the system accepts.
   void write(int to) {
     if (!socket(to) || is_waiting_to_write_[static_cast<std::size_t>(to)]) return;
     std::error_code error;
@@ -601,7 +601,7 @@ class TcpTransport final : public Transport {
       if (buffers_.empty()) return;
       messages_.has_sent(to, socket(to)->write_some(buffers_, error));
     }
-    // Of a connection that is gone, reading tells more.
+    // Reading says more about a lost connection.
     if (error != asio::error::would_block) return;
     is_waiting_to_write_[static_cast<std::size_t>(to)] = true;
     socket(to)->async_wait(tcp::socket::wait_write, [this, to](const std::error_code& failure) {
@@ -610,7 +610,7 @@ class TcpTransport final : public Transport {
     });
   }
 
-  // Until everything is with the system, or for so long.
+  // Writes until the system has everything, at most that long.
   void write_all(std::chrono::nanoseconds time) {
     for (int to = 0; to < ranks(); ++to) write(to);
     Steps(context_, TcpClock::now() + time).run_while([&] {
@@ -618,8 +618,8 @@ class TcpTransport final : public Transport {
     });
   }
 
-  // A connection that is closed while the other rank still writes may lose what it has not
-  // read; so each closes its own half, and waits for the other.
+  // Closing a connection while the other rank still writes may lose unread data; so each closes its
+  // own half, and waits for the other.
   void take_leave() {
     constexpr seconds time(2);
     messages_.say_goodbye();

@@ -1,13 +1,10 @@
-// Ranks as processes that TCP connects, on one host or several; no MPI is needed.
-//
-// Rank 0 listens at the master's address; the others come there, tell who they are, and get
-// to know each other. Then each pair has a connection of its own. Whoever knocks without
-// the words of a pipeexec is sent away. Peers are trusted after that: nothing is encrypted,
-// so the network must be one's own.
-//
-// There is no thread of its own: messages move while the rank's thread starts one, tests or
-// waits, and what the system's buffers hold moves meanwhile. Waiting sleeps until something
-// comes. In a build without Asio, making one is an input error that says so.
+// Ranks as processes connected by TCP, on one host or several, without MPI.
+// Rank 0 listens at the master's address; the others connect there, identify themselves, and get
+// all addresses. Then each pair has its own connection. Connections without pipeexec's handshake
+// are rejected. Peers are trusted after that: nothing is encrypted, so the network must be trusted,
+// too. There is no thread: messages progress while the rank's thread starts one, tests or waits,
+// and the system's buffers drain meanwhile. Waiting sleeps until something arrives. In a build
+// without Asio, making one is an input error that says so.
 #pragma once
 
 #include <chrono>
@@ -20,11 +17,11 @@
 
 namespace pipesim::exec {
 
-// Why there is no TCP in this build, or empty.
+// Why this build has no TCP, or empty.
 std::string tcp_left_out();
 
-// Which rank of how many this is, and where rank 0 listens. With an address of the loopback
-// all listen there alone, otherwise at all addresses of their hosts.
+// This rank of how many, and where rank 0 listens. With a loopback address all listen only there,
+// otherwise on all addresses of their hosts.
 struct TcpPlace {
   int rank = 0;
   int ranks = 1;
@@ -32,10 +29,10 @@ struct TcpPlace {
   std::uint16_t port = 0;
 };
 
-// Returns once all ranks are there. Sends of 64 KiB or more, or of the eager limit where
-// that is less, are done only when their receiver has taken them. An input error where
-// ranks contradict each other; a work error where some don't come while patience lasts (0:
-// for ever), which names them. When destroyed it waits for the others to end, for 2 s.
+// Returns once all ranks are connected. Sends of 64 KiB or more, or of the eager limit if that is
+// less, are done only when their receiver has taken them. Throws an input error if ranks contradict
+// each other; a work error that names the missing ranks if some don't connect while patience lasts
+// (0: forever). The destructor waits for the others to end, for 2 s.
 std::unique_ptr<Transport> make_tcp_transport(const TcpPlace& place,
                                               std::optional<std::int64_t> eager_limit_bytes = {},
                                               std::chrono::nanoseconds patience = {});

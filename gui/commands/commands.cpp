@@ -15,12 +15,12 @@ namespace pipesim::gui {
 namespace {
 
 constexpr double pan_share = 0.2;      // of the range
-constexpr double zoom_factor = 1.5;    // as much less, or more
-constexpr double bar_margin = 1;       // a bar that is shown large fills a third
+constexpr double zoom_factor = 1.5;    // factor per step
+constexpr double bar_margin = 1;       // a zoomed bar fills a third
 constexpr double group_margin = 0.1;   // around several
-constexpr double sight_margin = 0.05;  // of the range, around what comes into sight
+constexpr double sight_margin = 0.05;  // of the range, around an item brought into view
 constexpr double scroll_share = 0.15;  // of the rows' height
-constexpr double page_share = 0.9;     // so that one sees where one was
+constexpr double page_share = 0.9;     // leaves some overlap
 
 constexpr auto commands = std::to_array<CommandHelp>({
     {Command::pan_left, "A, Left", "Move", "Pan Left"},
@@ -64,7 +64,7 @@ std::vector<Pick> selection_of(const View& view) {
   return view.picked ? std::vector{*view.picked} : view.emphasised;
 }
 
-// What a command works on, and the view that it makes.
+// A command's input, and the resulting view.
 class Change {
  public:
   Change(const Document& document, const Scene& scene, const View& view, const Picture& picture)
@@ -94,8 +94,8 @@ class Change {
     view_.scroll = std::clamp(view_.scroll, 0, greatest_scroll(picture_));
   }
 
-  // The bar, the area or the bars that are emphasised; where they are shown already,
-  // or nothing is selected, all.
+  // Shows the bar, the area or the emphasised bars; everything if these are shown already, or
+  // nothing is selected.
   void focus() {
     std::optional<TimeRange> wanted = range_of(document_, scene_, selection_of(view_));
     double margin = view_.picked ? bar_margin : group_margin;
@@ -115,7 +115,7 @@ class Change {
     show(view_.range == home ? scene_.extent : scene_.home);
   }
 
-  // Picks it and brings it into sight.
+  // Picks it and brings it into view.
   void pick(const std::optional<Pick>& pick) {
     if (!pick) return;
     view_.picked = pick;
@@ -173,7 +173,7 @@ class Change {
     view_ = realigned(document_, scene_, std::move(view_), picture_, alignment);
   }
 
-  // Difference and colours by error belong together: where colours were by kind.
+  // Difference and colours by error belong together, if colours were by kind.
   void compare(Show show) {
     Colouring& colouring = view_.options.colouring;
     const bool enters = show == Show::difference && view_.options.show != Show::difference;
@@ -188,7 +188,7 @@ class Change {
  private:
   void show(const TimeRange& range) { view_.range = kept_within(range, scene_.extent); }
 
-  // Moved no more than needed: what is longer than the range need only be in it.
+  // Moves no more than needed: a bar longer than the range need only intersect it.
   void bring_into_sight(const TimeRange& bar) {
     const TimeRange& range = view_.range;
     if (bar.from_ns >= range.from_ns && bar.to_ns <= range.to_ns) return;
@@ -203,11 +203,11 @@ class Change {
     show(panned(range, by));
   }
 
-  // Of the groups that scroll, in pixels.
+  // The top of the scrolling groups, in pixels.
   int rows_top() const { return picture_.ruler_height + picture_.pinned_height; }
   int rows_bottom() const { return picture_.list.height - picture_.legend_height; }
 
-  // The first of them that is on a row, where none is in sight.
+  // Scrolls to the first of them on a row, if none is visible.
   void scroll_to(const std::vector<Pick>& picks) {
     std::optional<Place> wanted;
     for (const Pick& pick : picks) {
@@ -219,7 +219,7 @@ class Change {
     if (!wanted) return;
     const auto placed = std::ranges::find(picture_.groups, wanted->group, &PlacedGroup::group);
     if (placed == picture_.groups.end()) {
-      // Not among those that the filter leaves.
+      // Hidden by the filter.
       if (!passes(scene_.groups[static_cast<std::size_t>(wanted->group)], view_.filter)) {
         view_.filter.clear();
       }
@@ -240,8 +240,8 @@ class Change {
     view_.scroll = std::clamp(std::min(view_.scroll, most) + by, 0, most);
   }
 
-  // Of its group's height, about how much lies above the middle of its row: as if all
-  // rows were as high as each other.
+  // About which share of its group's height is above the middle of its row, as if all rows had
+  // equal height.
   double share_above(const Place& place) const {
     const Group& group = scene_.groups[static_cast<std::size_t>(place.group)];
     std::size_t rows = 0;
@@ -250,13 +250,13 @@ class Change {
       if (static_cast<int>(lane) == place.lane) above = rows + static_cast<std::size_t>(place.row);
       rows += group.lanes[lane].rows.size();
     }
-    std::set<std::string_view> curves;  // those of one label share a place
+    std::set<std::string_view> curves;  // those with one label share a row
     for (const CurveLane& curve : group.curves) curves.insert(curve.label);
     if (view_.curves) rows += curves.size();
     return (static_cast<double>(above) + 0.5) / static_cast<double>(std::max<std::size_t>(rows, 1));
   }
 
-  // Whole, so that it touches neither end of what scrolls.
+  // Whether it is fully visible between both ends of the scrolling part.
   bool is_in_sight(const Place& place) const {
     return std::ranges::any_of(picture_.rows, [&](const PlacedRow& row) {
       return row.group == place.group && row.lane == place.lane && row.row == place.row &&

@@ -1,5 +1,5 @@
-// Everything a user can do to a view by key, button or menu: one list, for the
-// window, its help and its tests.
+// All commands that change a view by key, button or menu: one list, for the window, its help and
+// its tests.
 //
 // Pure functions; any thread.
 #pragma once
@@ -54,25 +54,24 @@ enum class Command : std::uint8_t {
 
 struct CommandHelp {
   Command command;
-  std::string_view keys;   // "W, Up": as QKeySequence reads them, alternatives with ", "
+  std::string_view keys;   // "W, Up": in QKeySequence's form, alternatives separated by ", "
   std::string_view group;  // "Move", "Select", "Show"
   std::string_view title;  // "Zoom In"
 };
-// In the order in which help and menus list them.
+// In the order of help and menus.
 std::span<const CommandHelp> command_list();
 
-// The view after a command; the same where it means nothing now. Undo and redo are
-// the history's, and leave the view as it is. `scene` and `picture` are those of
-// `view`, the picture as it was drawn last. Ranges are within the extent of the scene
-// that the view's options give.
+// The view after a command; unchanged if it does not apply. Undo and redo belong to the history,
+// and don't change the view. `scene` and `picture` are those of `view`, the picture as last drawn.
+// Ranges are within the extent of the scene with the view's options.
 View apply(Command command, const Document& document, const Scene& scene, const View& view,
            const Picture& picture);
 
-// The view with that bar picked and in sight, moved no more than needed; a filter
-// that hides its group is taken away.
+// The view with that bar picked and visible, moved no more than needed; a filter that hides its
+// group is removed.
 View with_pick(const Document& document, const Scene& scene, const View& view, const Pick& pick,
                const Picture& picture);
-// The view that shows what a table's row is about, emphasised, and little else.
+// The view that shows the subject of a table's row, emphasised, and little else.
 View with_emphasis(const Document& document, const Scene& scene, const View& view,
                    std::vector<Pick> picks, const Picture& picture);
 

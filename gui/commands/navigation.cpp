@@ -39,7 +39,7 @@ std::optional<Pick> first_in_sight(const Scene& scene, const View& view, const P
   return std::nullopt;
 }
 
-// What needs an action's result, or makes what it needs, transfers aside.
+// The consumer of an action's result, or the producer of its input, transfers aside.
 std::optional<Action> neighbour_of(const Action& action, int stages, int direction) {
   if (is_transfer(action.kind)) {
     const bool is_this_end = is_send(action.kind) == (direction < 0);
@@ -114,7 +114,7 @@ std::optional<Pick> along_flow(const Document& document, const Scene& scene, con
 
 namespace {
 
-// The next of the input pipelines' runs that does what a slice is of.
+// The next of the input pipelines' runs that has a slice's action.
 std::optional<Pick> in_other_input(const Document& document, const Pick& pick) {
   const OpenInput& own = *document.trace(pick.trace).input;
   if (pick.ref >= own.slices.size()) return std::nullopt;

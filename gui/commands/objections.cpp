@@ -18,11 +18,11 @@ std::ptrdiff_t inputs(const Document& document) {
 std::string without_pair(const Document& document) {
   if (document.pair) return {};
   if (!document.not_compared.empty()) return "Not compared: " + document.not_compared + ".";
-  return "It takes two runs of a pipeline: open another one to compare them.";
+  return "Comparing needs two runs of a pipeline: open another one.";
 }
 
 std::string without_run(const Document& document) {
-  return has_run(document) ? "" : "No pipeline is known in what is open.";
+  return has_run(document) ? "" : "The open traces contain no known pipeline.";
 }
 
 std::string without_pick(const View& view) {
@@ -34,7 +34,7 @@ std::string without_other_side(const Document& document, const View& view) {
   const int trace = view.picked->trace;
   const bool has_other =
       document.side_of(trace).has_value() || (document.trace(trace).input && inputs(document) > 1);
-  return has_other ? "" : "No other run is beside it.";
+  return has_other ? "" : "There is no other run to compare with.";
 }
 
 }  // namespace
@@ -49,7 +49,8 @@ std::string objection_to(Command command, const Document& document, const Scene&
     case Command::show_difference:
     case Command::colour_error: return without_pair(document);
     case Command::colour_microbatch:
-      return has_run(document) || inputs(document) > 0 ? "" : "What is open has no microbatches.";
+      return has_run(document) || inputs(document) > 0 ? ""
+                                                       : "The open traces have no microbatches.";
     case Command::toggle_arrows:
       return scene.arrows.empty() ? "There are no messages between the rows." : "";
     case Command::toggle_curves: {
@@ -60,9 +61,8 @@ std::string objection_to(Command command, const Document& document, const Scene&
     case Command::toggle_critical: return without_run(document);
     case Command::toggle_transfers:
       if (!has_run(document)) return without_run(document);
-      return view.options.alignment == Alignment::slot
-                 ? "Aligned by places, only what ranks compute is shown."
-                 : "";
+      return view.options.alignment == Alignment::slot ? "Aligned by slot, only compute is shown."
+                                                       : "";
     case Command::flow_back:
     case Command::flow_forward:
     case Command::pin: return without_pick(view);

@@ -9,8 +9,8 @@
 
 namespace pipesim::gui {
 
-// A sentence that says what is missing; empty where the command may change something. What
-// undo and redo need is not asked: the view does not know its history.
+// A sentence that says what is missing; empty if the command may change something. Undo and redo
+// are not checked: the view does not know its history.
 std::string objection_to(Command command, const Document& document, const Scene& scene,
                          const View& view);
 

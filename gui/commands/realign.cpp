@@ -10,7 +10,7 @@
 namespace pipesim::gui {
 namespace {
 
-// What an alignment adds to times, as a scene of it has them.
+// The offsets that an alignment adds to times.
 class Offsets {
  public:
   Offsets(const Document& document, Alignment alignment)
@@ -29,7 +29,7 @@ class Offsets {
   std::vector<std::optional<std::int64_t>> of_events_;  // the same for all tracks
 };
 
-// The lane of the bar that is to stay where it is: its group's rank, and its trace.
+// The lane of the bar that stays in place: its group's rank, and its trace.
 struct Anchor {
   int trace = 0;
   std::int32_t rank = 0;
@@ -54,7 +54,7 @@ std::optional<Anchor> anchor_of(const Document& document, const Scene& scene, co
   return std::nullopt;
 }
 
-// Of the same rows and curves with other offsets.
+// The extent of the same rows and curves with other offsets.
 TimeRange extent_with(const Scene& scene, Offsets& offsets) {
   std::optional<TimeRange> all;
   const auto add = [&](std::int64_t from_ns, std::int64_t to_ns) {

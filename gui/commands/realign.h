@@ -9,10 +9,10 @@
 
 namespace pipesim::gui {
 
-// The view in another alignment, for the scene that has it. Between the alignments by
-// time the bar that is picked, or the first in sight, stays where it is, and areas and
-// marks stay where they are beside it. To and from places in a list, or where nothing
-// is in sight, it is home, without area and marks. `scene` and `picture` are those of `view`.
+// The view in another alignment, for the scene that has it. Between the alignments by time the
+// picked bar, or the first visible one, stays in place, and areas and marks keep their distance to
+// it. To and from slots, or if nothing is visible, it is home, without area and marks. `scene` and
+// `picture` are those of `view`.
 View realigned(const Document& document, const Scene& scene, View view, const Picture& picture,
                Alignment alignment);
 

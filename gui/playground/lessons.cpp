@@ -31,7 +31,7 @@ std::vector<Lesson> lessons() {
 
   return {
       {"GPipe vs 1F1B: GPipe",
-       "All forwards come first, so each rank keeps all microbatches: more than memory holds.",
+       "All forwards come first, so each rank keeps all microbatches: more than fit in memory.",
        gpipe},
       {"GPipe vs 1F1B: 1F1B",
        "As long as GPipe, but a backward frees what a forward kept: it fits.", one_f_one_b},
@@ -39,11 +39,10 @@ std::vector<Lesson> lessons() {
        "Stage 2 takes half as much again. Every other rank waits for it, once per microbatch.",
        slow},
       {"Interleaving",
-       "1F1B with two chunks a rank, each half as long: half the bubble, for more in memory.",
+       "1F1B with two chunks per rank, each half as long: half the bubble, for more memory.",
        interleaved},
       {"Zero bubble: ZB-H1",
-       "Backwards in two parts: the weight gradients, for which nobody waits, fill the drain.",
-       split},
+       "Split backwards: the weight gradients, for which no rank waits, fill the drain.", split},
       {"Zero bubble: ZB-H2",
        "Twice the warm-up of ZB-H1: no rank waits between its first start and its last end.",
        no_bubble},

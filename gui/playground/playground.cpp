@@ -14,20 +14,20 @@
 namespace pipesim::gui {
 namespace {
 
-// So many results, of stages and microbatches, are played at once.
+// Limits of the playground.
 constexpr int largest_percent = 10'000;
 
 void check_time(std::int64_t ns, std::string_view what) {
   if (ns >= 0 && ns <= max_time_ns) return;
-  throw input_error(fmt::format("{}: {} ns is no time; give one from 0 to 11 days", what, ns));
+  throw input_error(fmt::format("{}: {} ns is not valid; give a time from 0 to 11 days", what, ns));
 }
 
 void check_bytes(std::int64_t bytes, std::string_view what) {
   if (bytes >= 0 && bytes <= max_bytes) return;
-  throw input_error(fmt::format("{}: {} bytes are none; give 0 B to 1 PiB", what, bytes));
+  throw input_error(fmt::format("{}: {} bytes are not valid; give 0 B to 1 PiB", what, bytes));
 }
 
-// What can be told before anything is built.
+// Checks that are possible before anything is built.
 void check(const Settings& settings) {
   const std::pair<int, std::string_view> counts[] = {{settings.stages, "stages"},
                                                      {settings.virtual_stages, "virtual stages"},
@@ -89,8 +89,8 @@ PredictionRequest request_of(const Settings& settings) {
   return request;
 }
 
-// What the counters of a trace say: one sample an instant at which a rank's
-// activations change, and one at the start where they have bytes.
+// As from a trace's counters: one sample per instant at which a rank's activations change, and one
+// at the start if they have bytes.
 std::vector<MemorySample> samples_of(const RecordedRun& run) {
   struct Change {
     std::int64_t time_ns;
@@ -111,7 +111,7 @@ std::vector<MemorySample> samples_of(const RecordedRun& run) {
 
   std::vector<MemorySample> samples;
   samples.reserve(changes.size());
-  // Of each rank what it holds, and the place of its last sample.
+  // By rank, its memory, and the index of its last sample.
   std::vector<MemoryMeter> meters(static_cast<std::size_t>(run.ranks));
   constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
   std::vector<std::size_t> last(meters.size(), nowhere);
@@ -141,7 +141,7 @@ std::vector<MemorySample> samples_of(const RecordedRun& run) {
   return samples;
 }
 
-// As it would be read from the trace that pipesim writes of it.
+// As it would be read from pipesim's trace.
 RecordedRun run_of(const PreparedPrediction& prepared, const std::string& name) {
   RecordedRun run = record_run(prepared.choice.schedule, prepared.costs, prepared.options);
   run.name = name;
@@ -202,6 +202,18 @@ std::string memory_text(const Settings& settings, const Prediction& prediction) 
                             format_time(worst->peak.time_ns));
 }
 
+std::string messages_text(const Settings& settings, const RecordedRun& run) {
+  const auto count = std::ranges::count_if(run.spans, [](const Span& span) {
+    return span.action.kind == Kind::SEND_F || span.action.kind == Kind::SEND_B;
+  });
+  if (count == 0) return "none";
+  std::string text =
+      fmt::format("{} per iteration, {:.3g} per microbatch", format_count(count),
+                  static_cast<double>(count) / static_cast<double>(settings.microbatches));
+  if (settings.latency_ns > 0) text += fmt::format(", {} each", format_time(settings.latency_ns));
+  return text;
+}
+
 Outcome played(const Settings& settings) {
   check(settings);
   const PreparedPrediction prepared = prepare(request_of(settings));
@@ -218,6 +230,7 @@ Outcome played(const Settings& settings) {
                                 prediction.metrics.global_bubble() * 100);
   outcome.bubble = bubble_text(prediction);
   outcome.formula = formula_text(chosen, prediction);
+  outcome.messages = messages_text(settings, *trace->run);
   outcome.memory = memory_text(settings, prediction);
   outcome.trace = std::move(trace);
   return outcome;
@@ -234,7 +247,7 @@ std::vector<Offer> offers() {
   return list;
 }
 
-// A value that can't be is an answer here, not an error of the program.
+// Invalid values are an answer here, not an error.
 Outcome play(const Settings& settings) {
   try {
     return played(settings);

@@ -22,7 +22,7 @@ class Walk {
         spans_(run.spans_of(iteration_)),
         index_(spans_),
         before_(spans_.size(), nothing) {
-    // What each rank did last, and what it did before the cell that it is in.
+    // Each rank's last action, and the one before its current cell.
     struct Rank {
       std::size_t last = nothing, before_cell = nothing;
       bool in_cell = false;
@@ -60,7 +60,7 @@ class Walk {
  private:
   static constexpr std::size_t nothing = static_cast<std::size_t>(-1);
 
-  // What an action waited for: its input, and what its rank did before.
+  // What an action waited for: its input, and its rank's previous action.
   struct Input {
     std::size_t producer = nothing;
     std::size_t transfer = nothing;  // the RECV
@@ -156,7 +156,7 @@ class Walk {
   RecordedIteration iteration_;
   std::span<const Span> spans_;
   SpanIndex index_;
-  std::vector<std::size_t> before_;  // of each span what its rank did before
+  std::vector<std::size_t> before_;  // by span, its rank's previous one
 };
 
 }  // namespace

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "gui/scene/run_times.h"
 #include "gui/scene/scene_parts.h"
+#include "traces/arrivals.h"
 
 namespace pipesim::gui {
 namespace {
@@ -87,14 +89,16 @@ void add_arrows_of_run(ArrowSorter& arrows, const Scene& scene, const Document& 
     offsets.push_back(offset_ns(document, trace, rank, scene.options.alignment));
   }
   Receivers receivers(run.chunk_of_stage.size());
+  std::vector<Span> storage;
   for (const RecordedIteration& iteration : iterations) {
     receivers.fill(run, iteration);
+    const auto told = told_spans(run, iteration, storage);
     for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
       const Span& sent = run.spans[i];
       if (!is_send(sent.action.kind)) continue;
       const Ref waiting = receivers.find(sent.action);
       if (waiting == no_ref) continue;
-      const Span& to = run.spans[waiting];
+      const Span& to = told[waiting - iteration.begin];
       arrows.add({sent.start_ns + offsets[static_cast<std::size_t>(sent.rank)],
                   to.input_arrival_ns + offsets[static_cast<std::size_t>(to.rank)], sent.rank,
                   to.rank, trace, static_cast<Ref>(i), waiting});

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "traces/arrivals.h"
 #include "traces/dependency.h"
 
 namespace pipesim::gui {
@@ -57,7 +58,8 @@ std::vector<IdleSpan> idle_times(const Document& document, int trace,
   for (int rank = 0; rank < run.ranks; ++rank) {
     ahead.push_back(clock_ahead_ns(document, trace, rank));
   }
-  const auto spans = run.spans_of(iteration);
+  std::vector<Span> storage;
+  const auto spans = told_spans(run, iteration, storage);
   if (std::ranges::all_of(ahead, [](std::int64_t ns) { return ns == 0; })) {
     return idle_spans(spans, run.ranks, iteration.start_ns, iteration.makespan_ns);
   }

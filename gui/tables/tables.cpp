@@ -70,14 +70,16 @@ std::vector<Pick> picks_of(const Pair& pair, OperationId id) {
 Table cause_table(const Document& document) {
   Table table;
   table.title = "Causes";
-  table.columns = {time_column("effect"), time_column("alone"),  text_column("class"),
+  table.columns = {time_column("effect"), time_column("alone"),  text_column("term"),
                    text_column("of"),     number_column("rank"), text_column("why")};
   if (!document.pair) {
     table.note = note_without_pair(document);
     return table;
   }
   const Comparison& comparison = comparison_of(document);
-  for (const RootCause& cause : comparison.root_causes) {
+  const ShownCauses shown = shown_causes(comparison, comparison.root_causes.size());
+  for (const std::size_t place : shown.places) {
+    const RootCause& cause = comparison.root_causes[place];
     RowOf row(table);
     row.change(cause.effect_ns).change(cause.alone_ns);
     row.text(term_names[static_cast<std::size_t>(cause.term)]).text(subject_of(cause));
@@ -90,6 +92,9 @@ Table cause_table(const Document& document) {
     for (const OperationId id : cause.operations) {
       for (const Pick& pick : picks_of(*document.pair, id)) row.about(pick);
     }
+  }
+  if (shown.others > 0) {
+    RowOf(table).change(shown.others_ns).none().none().none().none().text(shown.others_text());
   }
   if (comparison.noise.effect_ns != 0) {
     RowOf(table)
@@ -104,8 +109,8 @@ Table cause_table(const Document& document) {
       comparison.root_causes.empty()
           ? std::string(without_causes(comparison))
           : fmt::format(
-                "Effect: its share of the difference. Alone: what the {} would "
-                "lose were this alone as in the {}.",
+                "Effect: share of the difference. Alone: how much longer the {} takes with this "
+                "cause alone as in the {}.",
                 side_noun(comparison, predicted_side), side_noun(comparison, measured_side));
   return table;
 }
@@ -113,7 +118,7 @@ Table cause_table(const Document& document) {
 Table gap_table(const Document& document) {
   Table table;
   table.title = "Where the difference comes from";
-  table.columns = {text_column("class"), time_column("difference"), text_column("meaning")};
+  table.columns = {text_column("term"), time_column("difference"), text_column("meaning")};
   if (!document.pair) {
     table.note = note_without_pair(document);
     return table;
@@ -124,11 +129,7 @@ Table gap_table(const Document& document) {
     const auto term = static_cast<Term>(i);
     RowOf(table).text(term_names[i]).change(gap[term]).text(meaning_of(term));
   }
-  RowOf(table)
-      .text("total")
-      .change(gap.total_ns())
-      .text(fmt::format("{} less {}", side_name(comparison, measured_side),
-                        side_name(comparison, predicted_side)));
+  RowOf(table).text("total").change(gap.total_ns()).text(minus_of(comparison));
   for (const Side side : both_sides) {
     const std::string wire = wire_in_words(comparison, side);
     if (!wire.empty()) table.note += (table.note.empty() ? "" : ". ") + wire;

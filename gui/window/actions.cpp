@@ -17,7 +17,7 @@
 namespace pipesim::gui {
 namespace {
 
-// Commands of which one at a time holds, and as which words they stand in the tool bar.
+// Mutually exclusive commands, with their words in the tool bar.
 struct Choice {
   Command command;
   const char* word;
@@ -115,9 +115,9 @@ void CommandActions::follow() {
   check(Command::toggle_transfers, options.transfers);
   for (const CommandHelp& help : command_list()) {
     const std::string objection =
-        help.command == Command::undo && !session_.history().can_undo() ? "Nothing is to be undone."
+        help.command == Command::undo && !session_.history().can_undo() ? "Nothing to undo."
         : help.command == Command::redo && !session_.history().can_redo()
-            ? "Nothing was undone."
+            ? "Nothing to redo."
             : objection_to(help.command, session_.document(), session_.scene(), view);
     QAction& action = *actions_.at(help.command);
     set_usable(action, QString::fromStdString(objection),

@@ -1,4 +1,4 @@
-// The commands of the core as Qt's actions: for menus, the tool bar and keys.
+// The core's commands as Qt actions: for menus, the tool bar and keys.
 //
 // Owned by the window; on its thread.
 #pragma once
@@ -14,16 +14,16 @@
 
 namespace pipesim::gui {
 
-// Of CommandHelp::keys.
+// Parses CommandHelp::keys.
 QList<QKeySequence> sequences_of(std::string_view keys);
-// "W, ↑": as people read them.
+// "W, ↑": for display.
 QString readable_keys(std::string_view keys);
-// A name as a menu's entry: on one line, and an & is no key.
+// A name as a menu entry: on one line, with & escaped.
 QString menu_text(std::string_view name);
 
-// Of a tool tip: what looks like tags is no markup.
+// Text of a tool tip, with markup escaped.
 QString tip_text(const QString& text);
-// Disabled where there is an objection, which the tool tip then tells instead of `tip`.
+// Disabled if there is an objection, which the tool tip then shows instead of `tip`.
 void set_usable(QAction& action, const QString& objection, const QString& tip);
 
 class CommandActions : public QObject {
@@ -44,8 +44,8 @@ class CommandActions : public QObject {
   std::map<Command, QAction*> actions_;
 };
 
-// Keeps keys that move within tables, lists and number fields from being commands
-// while these have the focus. To be installed on the application.
+// Prevents keys that move within tables, lists and number fields from being commands while these
+// have the focus. Install it on the application.
 class NavigationKeys : public QObject {
   Q_OBJECT
  public:

@@ -16,7 +16,7 @@ class Banners : public QWidget {
  public:
   explicit Banners(QWidget* parent);
 
-  // Below those that are there; the same words once only.
+  // Adds one below the existing ones; each text only once.
   void add(const QString& sentence);
   void clear();
   QStringList sentences() const;

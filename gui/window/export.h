@@ -13,9 +13,9 @@
 
 namespace pipesim::gui {
 
-// Into a file that was opened for it.
+// Writes to an already opened file.
 void write_png(const QImage& image, OutputFile& file);
-// By the file's name, as PNG or SVG; letters so many pixels high.
+// PNG or SVG, by the file's name; `letters` is their height in pixels.
 void write_picture(const DrawList& list, int letter_pixels, const std::string& path);
 void write_table(const Table& table, const std::string& path);
 

@@ -125,7 +125,7 @@ void FilterBar::follow() {
   }
   const bool none = std::ranges::none_of(session_.scene().groups,
                                          [&](const Group& group) { return passes(group, filter); });
-  say(none && !filter.empty() ? tr("no track is called so") : QString());
+  say(none && !filter.empty() ? tr("no track has that name") : QString());
 }
 
 void FilterBar::leave() {

@@ -12,7 +12,7 @@
 
 namespace pipesim::gui {
 
-// A label, a line, what came of it, and a cross.
+// A label, an input line, its result, and a close button.
 class LineBar : public QWidget {
   Q_OBJECT
  public:
@@ -36,7 +36,7 @@ class LineBar : public QWidget {
   QLabel* answer_;
 };
 
-// Emphasises what is found; Enter goes from one to the next.
+// Emphasises matches; Enter goes from one to the next.
 class FindBar : public LineBar {
   Q_OBJECT
  public:
@@ -51,10 +51,10 @@ class FindBar : public LineBar {
 
   Session& session_;
   Found found_;
-  std::size_t at_ = 0;  // one more than the place of what is shown
+  std::size_t at_ = 0;  // one more than the index of the shown match
 };
 
-// Shows only tracks whose name holds the text.
+// Shows only tracks whose name contains the text.
 class FilterBar : public LineBar {
   Q_OBJECT
  public:

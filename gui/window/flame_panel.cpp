@@ -55,7 +55,7 @@ void FlameBoxes::zoom(std::uint32_t node) {
 
 void FlameBoxes::outdate() {
   picture_.reset();
-  if (isVisible()) picture();  // which knows how far it can be scrolled
+  if (isVisible()) picture();  // which determines the scroll range
   viewport()->update();
   say(std::nullopt);
 }
@@ -121,7 +121,7 @@ bool FlameBoxes::viewportEvent(QEvent* event) {
   return QAbstractScrollArea::viewportEvent(event);
 }
 
-// The window's own keys mean its timeline.
+// The window's own keys apply to its timeline.
 bool FlameBoxes::event(QEvent* event) {
   if (event->type() == QEvent::ShortcutOverride && zooms_out(*static_cast<QKeyEvent*>(event))) {
     event->accept();
@@ -185,12 +185,12 @@ void FlamePanel::paintEvent(QPaintEvent* event) {
 void FlamePanel::start() {
   if (!outdated_) return;
   outdated_ = false;
-  pointed_->setText(tr("adding up ..."));
+  pointed_->setText(tr("computing ..."));
   adding_->start([this, document = session_.shared_document()]() -> Background::Rest {
     std::shared_ptr<const FlameGraph> graph;
     try {
       graph = std::make_shared<const FlameGraph>(flame_graph_of(*document));
-    } catch (const std::bad_alloc&) {  // the end says so
+    } catch (const std::bad_alloc&) {  // reported at the end
     }
     return [this, graph] { show(graph); };
   });
@@ -214,7 +214,7 @@ void FlamePanel::search() {
                       : QString::fromStdString(text_of(*boxes_->graph(), boxes_->matches())));
 }
 
-// Esc takes the search away, then leads back to the boxes.
+// Esc clears the search, then returns to the boxes.
 bool FlamePanel::eventFilter(QObject* watched, QEvent* event) {
   const bool asked = event->type() == QEvent::ShortcutOverride;
   if (watched == line_ && (asked || event->type() == QEvent::KeyPress) &&

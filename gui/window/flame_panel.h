@@ -1,4 +1,4 @@
-// The flame graph of what is open: a search line, and boxes to zoom into.
+// The flame graph of the open traces: a search line, and boxes to zoom into.
 //
 //   click          zooms into a box, or out to one around it; Esc, Home: to all
 //   wheel          scrolls
@@ -41,7 +41,7 @@ class FlameBoxes : public QAbstractScrollArea {
   QSize minimumSizeHint() const override { return {120, 40}; }
 
  signals:
-  void pointed(const QString& what);  // what is under the pointer, else what is zoomed
+  void pointed(const QString& what);  // the box under the pointer, else the zoomed one
 
  protected:
   bool event(QEvent* event) override;
@@ -79,7 +79,7 @@ class FlamePanel : public QWidget {
   QLineEdit& line() { return *line_; }
   QString found() const { return found_->text(); }
   QString pointed() const { return pointed_->text(); }
-  // Waits for the graph of what is open now.
+  // Waits for the graph of the open document.
   void refresh();
 
  protected:

@@ -29,7 +29,7 @@ QString html_of(const QString& title, const Rows& rows) {
   return html + "</table>";
 }
 
-// A part for each group, in the order in which they come.
+// A part for each group, in order.
 std::vector<QString> parts() {
   std::vector<std::pair<QString, Rows>> groups;
   for (const CommandHelp& help : command_list()) {
@@ -79,7 +79,7 @@ HelpOverlay::HelpOverlay(QWidget* parent) : QWidget(parent) {
   auto* columns = new QHBoxLayout;
   columns->setSpacing(24);
   sheet->addLayout(columns, 1);
-  // Each part below the column that is the lowest so far.
+  // Appends each part to the shortest column.
   std::array<QString, 3> texts;
   std::array<int, 3> heights{};
   for (const QString& part : parts()) {

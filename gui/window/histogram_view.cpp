@@ -14,7 +14,7 @@ namespace pipesim::gui {
 namespace {
 
 constexpr int margin = 8;
-constexpr int least_bar = 2;  // pixels that what is there is high
+constexpr int least_bar = 2;  // pixels, of non-empty bins
 
 QString words(const std::string& text) { return QString::fromStdString(printable(text)); }
 

@@ -1,4 +1,4 @@
-// A histogram as bars, one run below the other; a click on a bar shows what is in it.
+// A histogram as bars, one run below the other; a click on a bar shows its contents.
 //
 // Owned by the window; on its thread.
 #pragma once
@@ -19,7 +19,7 @@ class HistogramView : public QWidget {
 
   void set(Histogram histogram);
   const Histogram& histogram() const { return histogram_; }
-  // Where a bin of a run stands, from top to bottom as high as all of the run.
+  // The area of a run's bin, as high as the whole run.
   QRect place_of(std::size_t run, std::size_t bin) const;
 
   QSize sizeHint() const override { return {240, 120}; }

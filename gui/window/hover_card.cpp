@@ -17,7 +17,7 @@ constexpr int gap = 14;
 constexpr std::size_t most_rows = 9;
 constexpr int least_column = 30;
 
-// Columns as wide as their texts; where these need more than there is, the widest give way.
+// Columns as wide as their texts; if there is not enough room, the widest shrink.
 std::vector<int> fitting(std::vector<int> widths, int most) {
   const auto across = [&] { return std::accumulate(widths.begin(), widths.end(), 0); };
   while (across() > most) {
@@ -84,7 +84,7 @@ void HoverCard::show_at(const QPoint& position, const Session& session, const Hi
   const int heads = (title_.isEmpty() ? 0 : 1) + (sentence_.isEmpty() ? 0 : 1);
   const int height = (static_cast<int>(rows_.size()) + heads) * metrics.lineSpacing() + 2 * pad;
   resize(width, height);
-  // Below and to the right of the pointer, or where there is room.
+  // Below and to the right of the pointer, or wherever there is room.
   int x = position.x() + 14;
   int y = position.y() + 18;
   if (x + width > room.width()) x = position.x() - 10 - width;
@@ -113,7 +113,7 @@ void HoverCard::paintEvent(QPaintEvent*) {
   painter.drawRect(rect().adjusted(0, 0, -1, -1));
   const QFontMetrics metrics(letters(label_pixels));
   int y = pad;
-  // What is exactly as wide as its place is cut by elidedText(), too, which rounds otherwise.
+  // elidedText() also cuts text of exactly the available width, since it rounds differently.
   const auto draw = [&](const QString& words, int x, int width) {
     const QFontMetrics own(painter.font());
     const bool fits = own.horizontalAdvance(words) <= width;

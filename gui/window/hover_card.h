@@ -1,4 +1,4 @@
-// A small card next to the pointer: what is under it, on both sides of a comparison.
+// A small card next to the pointer: describes the item under it, on both sides of a comparison.
 //
 // A child of the widget it covers; passes the mouse through.
 #pragma once
@@ -19,9 +19,9 @@ class HoverCard : public QWidget {
  public:
   explicit HoverCard(QWidget* parent);
 
-  // Beside `position`, within the parent.
+  // Next to `position`, within the parent.
   void show_at(const QPoint& position, const Session& session, const Hit& hit);
-  // Called when what it showed is closed.
+  // Called when the shown document is closed.
   void forget() { shown_.reset(); }
   // Its text: one line per row, cells separated by tabs.
   QString text() const;

@@ -7,7 +7,7 @@
 
 #include "traces/base/error.h"
 
-// Of a static library, resources are linked where they are asked for; outside any namespace.
+// Resources of a static library must be referenced, outside of any namespace.
 static void load_resources() { Q_INIT_RESOURCE(window); }
 
 namespace pipesim::gui {
@@ -40,7 +40,7 @@ Canvas canvas_of(int width, int height, double scale) {
   canvas.height = height;
   canvas.scale = scale;
   canvas.text_height = metrics.height();
-  // A label such as 12W3 has one letter at most that is wider than its digits.
+  // A label such as 12W3 has at most one letter wider than its digits.
   canvas.char_width = 1;
   for (const char letter : {'0', '8', 'F', 'B'}) {
     canvas.char_width = std::max(canvas.char_width, metrics.horizontalAdvance(letter));

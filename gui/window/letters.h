@@ -10,16 +10,15 @@
 
 namespace pipesim::gui {
 
-// Of timelines, in pixels of a screen that is not fine.
+// Letters of timelines, in pixels of a screen with a scale of 1.
 inline constexpr int label_pixels = 11;
 
-// Makes the fonts known; throws a work error where they can't be loaded. More than
-// once does no harm.
+// Registers the fonts; throws a work error if they can't be loaded. May be called more than once.
 void load_fonts();
 
 QFont letters(int pixels, bool bold = false);
 
-// What is laid out on: a size in device pixels, `scale` of them a logical one.
+// The canvas of a layout: a size in device pixels, `scale` of them per logical pixel.
 Canvas canvas_of(int width, int height, double scale);
 // The height of a timeline's labels, in device pixels.
 int label_height(double scale);

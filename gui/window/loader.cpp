@@ -11,7 +11,7 @@
 namespace pipesim::gui {
 namespace {
 
-// Between two reports to the window, at least.
+// The least time between two reports to the window.
 constexpr std::chrono::milliseconds pause{30};
 
 }  // namespace
@@ -49,7 +49,7 @@ void Loader::start(std::function<Document(const Report&)> work, const SceneOptio
   give_up();
   const int number = current_ = ++last_;
   Job& job = jobs_[number];
-  // To the window's thread.
+  // Posts to the window's thread.
   const auto tell = [this](auto then) {
     QMetaObject::invokeMethod(this, std::move(then), Qt::QueuedConnection);
   };

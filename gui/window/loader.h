@@ -32,7 +32,7 @@ class Loader : public QObject {
   void finished(std::shared_ptr<pipesim::gui::Opened> opened);
   void failed(const QString& sentence);
   void cancelled();
-  void ended();  // just before each of the three: busy() no more
+  void ended();  // just before each of the three; busy() is false
 
  private:
   struct Job {
@@ -42,7 +42,7 @@ class Loader : public QObject {
   static constexpr int none = 0;
 
   void give_up();
-  // The last that is heard of a job.
+  // Called at the end of a job.
   void end(int number, const std::shared_ptr<Opened>& result, const QString& sentence);
 
   std::map<int, Job> jobs_;  // by number: the running job, and cancelled ones that still run

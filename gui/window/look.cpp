@@ -19,7 +19,7 @@ constexpr Tones light{0xf3f4f6, 0xffffff, 0xf6f7f9, 0x1b1f24, 0x8a9099,
 constexpr Tones dark{0x23262b, 0x1b1d21, 0x212429, 0xe4e7eb, 0x7d858f,
                      0x2e3238, 0x0f1012, 0x3d7fc4, 0xffffff, 0x7db4ee};
 
-// Fusion, with room beside the texts of tables, and nothing of a header behind its last column.
+// Fusion, with margins around the texts of tables, and no empty header behind the last column.
 class Style : public QProxyStyle {
  public:
   Style() : QProxyStyle("Fusion") {}
@@ -35,7 +35,7 @@ class Style : public QProxyStyle {
 
   int pixelMetric(PixelMetric metric, const QStyleOption* option,
                   const QWidget* widget) const override {
-    if (metric == PM_FocusFrameHMargin) return 6;  // what table cells have for their texts
+    if (metric == PM_FocusFrameHMargin) return 6;  // the margin of table cells
     if (metric == PM_HeaderMargin) return 5;
     return QProxyStyle::pixelMetric(metric, option, widget);
   }

@@ -159,9 +159,9 @@ void MainWindow::set_capacity(std::optional<std::int64_t> bytes) {
   }});
 }
 
-// Which traces are meant is not known before the others are there.
+// Which traces are meant is unknown until all are loaded.
 bool MainWindow::refuses_while_loading() {
-  if (loader_->busy()) fail(tr("Traces are being opened; choose among them once they are there."));
+  if (loader_->busy()) fail(tr("Traces are still being opened; choose among them afterwards."));
   return loader_->busy();
 }
 
@@ -192,7 +192,7 @@ void MainWindow::start_next() {
 }
 
 void MainWindow::show_loaded(Opened opened) {
-  // A view of what is played says nothing about other traces.
+  // A view of the playground is not a position in other traces.
   const bool from_home = !job_.paths.isEmpty() || open_before_ != nullptr;
   open_before_.reset();
   playing_->setChecked(false);
@@ -235,8 +235,8 @@ void MainWindow::show_loaded(Opened opened) {
   emit loaded();
 }
 
-// What an input pipeline does for one batch stands on many streams: colours tell batches, unless
-// others were asked for.
+// An input pipeline's work for one batch is on many streams: colours distinguish batches, unless
+// others were chosen.
 Colouring MainWindow::colouring_of(const Document& document, Colouring now) {
   if (options_.colouring_chosen) return now;
   const bool are_inputs =
@@ -266,7 +266,7 @@ void MainWindow::apply_first_look() {
   if (options_.range) {
     const TimeRange& extent = session_->scene().extent;
     if (options_.range->to_ns <= extent.from_ns || options_.range->from_ns >= extent.to_ns) {
-      fail(QString::fromStdString("--range: nothing is there; the traces are from " +
+      fail(QString::fromStdString("--range: it is empty; the traces are from " +
                                   format_time(extent.from_ns) + " to " +
                                   format_time(extent.to_ns)));
       return;
@@ -283,7 +283,7 @@ void MainWindow::play(bool on) {
   if (on) {
     loader_->cancel();
     open_before_ = session_->shared_document();
-    // At its own range, whatever that of the traces was.
+    // With its own range, regardless of the traces'.
     session_->open(opened(document_of(*playground_->last()), session_->view().options));
     raise_first_panel();
     raise_panel("playground");
@@ -377,7 +377,7 @@ void MainWindow::follow_view() {
   }
   if (picture.hidden_labels > 0) {
     hidden +=
-        tr("%1 labels left out").arg(QString::fromStdString(format_count(picture.hidden_labels)));
+        tr("%1 labels omitted").arg(QString::fromStdString(format_count(picture.hidden_labels)));
   }
   hidden_->setText(hidden.join(", "));
 }
@@ -396,8 +396,8 @@ void MainWindow::remember(const QStringList& paths) {
 }
 
 void MainWindow::settle() {
-  // What is laid out may ask for more to be laid out.
   session_->wait_for_path();
+  // A layout may trigger another one.
   constexpr int rounds = 3;
   for (int i = 0; i < rounds; ++i) {
     QApplication::sendPostedEvents();
@@ -421,7 +421,7 @@ void MainWindow::write(const std::string& path) {
   if (path.ends_with(".csv")) {
     TablePanel* table = table_in_front();
     if (table == nullptr)
-      throw input_error(path + ": no table is in front; choose one below the timeline");
+      throw input_error(path + ": no table is shown; choose one below the timeline");
     write_table(table->table(), path);
     return;
   }
@@ -431,7 +431,7 @@ void MainWindow::write(const std::string& path) {
 void MainWindow::write_table_called(const QString& name, const std::string& path) {
   const auto found = std::ranges::find(tables_, name, &NamedTable::name);
   if (found == tables_.end()) {
-    throw input_error(path + ": no table is called " + quote(name.toStdString()));
+    throw input_error(path + ": there is no table " + quote(name.toStdString()));
   }
   found->panel->refresh();
   write_table(found->panel->table(), path);
@@ -466,7 +466,7 @@ void MainWindow::arrange() {
     return std::clamp(whole * percent / 100, least, most);
   };
   QDockWidget* details = findChild<QDockWidget*>("details");
-  // Docks take sizes once they are laid out.
+  // Docks accept sizes once they are laid out.
   for (int i = 0; i < 2; ++i) {
     const int least = playing_->isChecked() ? 345 : 290;
     resizeDocks({panels_.front()}, {share(width(), 26, least, 460)}, Qt::Horizontal);

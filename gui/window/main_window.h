@@ -44,14 +44,13 @@ class Timeline;
 
 // How a window starts.
 struct WindowOptions {
-  std::string settings_file;   // where recent files and the theme are kept; empty: nowhere
+  std::string settings_file;   // for recent files and the theme; empty: none
   std::optional<Theme> theme;  // else the last one, else the desktop's
   SceneOptions scene;
-  // Whether the user chose its colouring; else only input pipelines are coloured by batch.
+  // Whether the user chose the colouring; else only input pipelines are coloured by batch.
   bool colouring_chosen = false;
   std::optional<std::int64_t> capacity_bytes;
-  // Once the first traces are there: what is picked, as search() finds it, and what
-  // time is looked at.
+  // After loading the first traces: the picked action, as search() finds it, and the visible time.
   std::string select;
   std::optional<TimeRange> range;
   bool playground = false;
@@ -65,8 +64,8 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(const WindowOptions& options, QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  // In the background, one after the other, on what is open, which then is shown
-  // instead of what is played; open() closes it.
+  // Open traces in the background, one after the other; they are then shown instead of the
+  // playground. open() closes the previous ones.
   void open(const QStringList& paths, const ProfileOptions& profile = {});
   void add(const QStringList& paths);
   void compare_as(int predicted, int measured);
@@ -74,24 +73,24 @@ class MainWindow : public QMainWindow {
   void set_capacity(std::optional<std::int64_t> bytes);
   void set_theme(Theme theme);
 
-  // Writes the timeline as PNG or SVG, or the table in front as CSV, by the file's
-  // name; throws an Error where that can't be done.
+  // Writes the timeline as PNG or SVG, or the front table as CSV, by the file's name; throws an
+  // Error on failure.
   void write(const std::string& path);
 
   Session& session() { return *session_; }
   Timeline& timeline() { return *timeline_; }
   bool is_loading() const { return loader_->busy(); }
-  // One of the tables, by the name that the menu has it by; throws an Error where there is none or
-  // that can't be done.
+  // Writes one of the tables, by its name in the menu; throws an Error if there is none, or on
+  // failure.
   void write_table_called(const QString& name, const std::string& path);
-  // Has all panels show what they are to show.
+  // Updates all panels now.
   void settle();
-  // The table in the panel that is in front below the timeline.
+  // The table in the front panel below the timeline.
   TablePanel* table_in_front() const;
 
  signals:
-  void loaded();                          // something else is shown now
-  void problem(const QString& sentence);  // what was asked for failed; a banner says it, too
+  void loaded();                          // another document is shown
+  void problem(const QString& sentence);  // an operation failed; a banner says so, too
   void idle();                            // no background work is running any more
 
  protected:
@@ -111,13 +110,13 @@ class MainWindow : public QMainWindow {
   TablePanel* add_table(const QString& name, const char* id, TablePanel::Make make,
                         TablePanel::DependsOn depends_on);
 
-  // Background work on what is open.
+  // Background work on open traces.
   struct Job {
     std::function<Document(const Document& before, const Report&)> work;
-    QStringList paths = {};  // the files that it opens
-    bool follows = false;    // upon another: that one's banners stay
+    QStringList paths = {};  // the files to open
+    bool follows = false;    // continues another one: that one's banners stay
   };
-  // What is open, shown or not.
+  // The open traces, shown or not.
   std::shared_ptr<const Document> base_document() const;
   void start(Job job);        // cancels the running job
   void start_after(Job job);  // waits for the running job
@@ -126,7 +125,7 @@ class MainWindow : public QMainWindow {
   void show_loaded(Opened opened);
   Colouring colouring_of(const Document& document, Colouring now);
   void apply_first_look();
-  // Shows what the playground plays; without it what was open before.
+  // Shows the playground's run, or again the open traces.
   void play(bool on);
   Document document_of(const Played& played);
   void show_played(const Played& played);
@@ -135,7 +134,7 @@ class MainWindow : public QMainWindow {
   void attempt(const std::function<void()>& work);
   void follow_document();
   void follow_view();
-  // An entry of a menu that is no command: `objection` says why it means nothing now.
+  // A menu entry that is not a command; `objection` says why it does not apply.
   void add_condition(QAction* action, std::function<QString()> objection);
   void follow_conditions();
   void fill_recent();
@@ -148,10 +147,10 @@ class MainWindow : public QMainWindow {
   void ask_capacity();
   void context_menu(const Hit& hit, const QPoint& global);
   void run(Command command);
-  // Hides panels that have nothing to say of what is open, and shows them again.
+  // Hides panels without contents for the open traces, and shows them again.
   void follow_panels();
   void raise_panel(const char* id);
-  void raise_first_panel();  // what says most of what is open
+  void raise_first_panel();  // the most informative one
   void arrange();
 
   WindowOptions options_;
@@ -177,7 +176,7 @@ class MainWindow : public QMainWindow {
     TablePanel* panel = nullptr;
   };
   std::vector<NamedTable> tables_;
-  std::set<QString> set_aside_;  // panels hidden since they have nothing to say
+  std::set<QString> set_aside_;  // panels hidden because they are empty
   struct Condition {
     QAction* action = nullptr;
     QString tip;
@@ -197,8 +196,8 @@ class MainWindow : public QMainWindow {
   QProgressBar* progress_bar_ = nullptr;
   Job job_;  // the running job, or the last one
   std::deque<Job> waiting_;
-  bool coloured_by_batch_ = false;  // since that is the default of what is open
-  bool looked_ = false;             // the first traces were shown as the options say
+  bool coloured_by_batch_ = false;  // as the default of the open traces
+  bool looked_ = false;             // the options for the first traces have been applied
   bool arranged_ = false;
 };
 

@@ -44,14 +44,15 @@ void MainWindow::make_menus() {
   };
   const auto if_run_shown = [this] {
     return runs_in(session_->document()) > 0 ? QString()
-                                             : tr("No pipeline is known in what is open.");
+                                             : tr("The open traces contain no known pipeline.");
   };
   const auto if_open = [this] {
     return base_document()->traces.empty() ? tr("Nothing is open yet.") : QString();
   };
   const auto if_several_runs = [this] {
-    return runs_in(*base_document()) > 1 ? QString()
-                                         : tr("It takes two runs of a pipeline: add another one.");
+    return runs_in(*base_document()) > 1
+               ? QString()
+               : tr("Comparing needs two runs of a pipeline: add another one.");
   };
 
   QMenu* file = menuBar()->addMenu(tr("&File"));
@@ -168,14 +169,14 @@ void MainWindow::fill_roles() {
         continue;
       }
       action->setCheckable(true);
-      set_usable(*action, trace.run ? QString() : tr("No pipeline is known in it."), {});
+      set_usable(*action, trace.run ? QString() : tr("It contains no known pipeline."), {});
       action->setChecked(document.side_of(i) == side);
       connect(action, &QAction::triggered, this, [this, i, side] {
         const auto pair = base_document()->pair;
         int other = 0;
         if (pair) {
           other = pair->trace[static_cast<std::size_t>(*side == predicted_side)];
-          // The other role's trace: both change places.
+          // If it has the other role, the two are swapped.
           if (other == i) other = pair->trace[static_cast<std::size_t>(*side)];
         } else if (i == 0) {
           other = 1;
@@ -196,7 +197,7 @@ void MainWindow::ask_open(bool adds) {
   adds ? add(paths) : open(paths);
 }
 
-// Empty where nothing was chosen.
+// Empty if nothing was chosen.
 QString MainWindow::ask_path(const QString& kind) {
   QString path = QFileDialog::getSaveFileName(this, tr("Save"), "pipeview." + kind,
                                               QString("%1 (*.%2)").arg(kind.toUpper(), kind));
@@ -213,7 +214,7 @@ void MainWindow::ask_capacity() {
   const auto now = base_document()->capacity_bytes;
   bool ok = false;
   const QString text = QInputDialog::getText(
-      this, tr("Memory capacity"), tr("Of each rank, such as 16GiB; empty for none:"),
+      this, tr("Memory capacity"), tr("Per rank, such as 16GiB; empty for none:"),
       QLineEdit::Normal, now ? QString("%1B").arg(*now) : QString(), &ok);
   if (!ok) return;
   attempt([&] {

@@ -11,7 +11,7 @@ Overview::Overview(Session& session, QWidget* parent) : QWidget(parent), session
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
   setAttribute(Qt::WA_OpaquePaintEvent);
   setAccessibleName(tr("Overview"));
-  setToolTip(tr("All there is; drag the frame, or click to go there"));
+  setToolTip(tr("The whole timeline; drag the frame, or click to go there"));
   connect(&session_, &Session::document_changed, this, &Overview::outdate);
   connect(&session_, &Session::theme_changed, this, &Overview::outdate);
   connect(&session_, &Session::view_changed, this, [this] {

@@ -1,5 +1,5 @@
-// The strip above the timeline: everything, with the visible part, which
-// can be dragged, or moved by a click.
+// The strip above the timeline: the whole run, with a frame around the visible part, which can be
+// dragged, or moved by a click.
 //
 // Owned by the window; on its thread.
 #pragma once
@@ -35,11 +35,11 @@ class Overview : public QWidget {
   Session& session_;
   std::optional<Painter> painter_;
   double painter_scale_ = 0;
-  // All but the frame is laid out when the document or the way of looking changes.
+  // Everything but the frame is laid out only when the document or the view's options change.
   std::optional<DrawList> list_;
   SceneOptions options_;
   QImage image_;
-  std::optional<std::int64_t> held_;  // the frame: its start from the pointer on
+  std::optional<std::int64_t> held_;  // offset of the dragged frame's start from the pointer
 };
 
 }  // namespace pipesim::gui

@@ -73,7 +73,7 @@ class Pixels {
       const int top = std::clamp<int>(area.tops[i], 0, area.height);
       if (x >= 0 && x < width_ && top < area.height) {
         if (area.filled) column(x, area.y + top, area.y + area.height, area.fill);
-        // The line joins this top with the last one.
+        // The line connects this top with the last one.
         const int before = last < area.height ? last : top;
         column(x, area.y + std::min(top, before), area.y + std::max(top, before) + 1, area.line);
       }
@@ -97,7 +97,7 @@ class Pixels {
     for (int y = from_y; y < to_y; ++y) *at(x, y) = colour | opaque;
   }
 
-  // The first row of pixels, on all others.
+  // Copies the first row of pixels to all others.
   void repeat(int from_x, int to_x, int from_y, int to_y) {
     const auto bytes = static_cast<std::size_t>(to_x - from_x) * sizeof(Rgb);
     for (int y = from_y + 1; y < to_y; ++y) {
@@ -229,7 +229,7 @@ void Painter::paint(const DrawList& list, QImage& image) {
   paint_boxes(pixels, list.boxes);
 
   QPainter painter(&image);
-  // Texts of one weight together: a change of font costs as much as a text.
+  // Groups texts by weight: a change of font costs as much as a text.
   const auto paint_texts = [&](const std::vector<DrawList::Text>& texts) {
     for (const bool bold : {false, true}) {
       painter.setFont(letters(pixels_, bold));

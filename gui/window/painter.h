@@ -16,25 +16,25 @@ namespace pipesim::gui {
 
 class Painter {
  public:
-  // Letters so many pixels high.
+  // `letters`: their height in pixels.
   explicit Painter(int letter_pixels);
 
-  // Makes `image` as large as the list says, in the format RGB32, with a pixel ratio of 1,
-  // and paints all of it.
+  // Resizes `image` to the list's size, in the format RGB32, with a pixel ratio of 1, and paints
+  // all of it.
   void paint(const DrawList& list, QImage& image);
 
  private:
   void paint_text(QPainter& painter, const DrawList::Text& text);
-  // The text laid out, shortened where it is wider.
+  // The text laid out, shortened if it is wider.
   const QStaticText& laid_out(const DrawList::Text& text);
 
   static constexpr int most_kept = 20'000;
 
   int pixels_;
-  QHash<QByteArray, QStaticText> kept_;  // by boldness, text and, where shortened, width
+  QHash<QByteArray, QStaticText> kept_;  // by boldness, text and, if shortened, width
 };
 
-// The same once, on a new image.
+// Paints once, on a new image.
 QImage painted(const DrawList& list, int letter_pixels);
 
 }  // namespace pipesim::gui

@@ -1,4 +1,4 @@
-// What the window is made of: the centre, the panels around it, tool bar and status bar.
+// The parts of the window: the centre, the panels around it, tool bar and status bar.
 #include <QApplication>
 #include <QDockWidget>
 #include <QHBoxLayout>
@@ -76,7 +76,7 @@ QDockWidget* MainWindow::add_panel(const QString& name, const char* id, QWidget*
   auto* dock = new QDockWidget(name, this);
   dock->setObjectName(id);
   dock->setWidget(content);
-  // Tabs and contents say what it is.
+  // Tabs and contents identify it.
   dock->setTitleBarWidget(new QWidget(dock));
   dock->setAllowedAreas(Qt::BottomDockWidgetArea | Qt::RightDockWidgetArea |
                         Qt::LeftDockWidgetArea);
@@ -124,7 +124,7 @@ void MainWindow::make_panels() {
       [](const Session& s) {
         if (s.view().picked) return detail_table(s.document(), s.scene(), *s.view().picked);
         Table nothing;
-        nothing.note = "Click a bar of the timeline to see what there is to say of it.";
+        nothing.note = "Click a bar in the timeline to see its details.";
         return nothing;
       },
       DependsOn::picked)
@@ -180,18 +180,19 @@ void MainWindow::follow_panels() {
       dock->show();
     }
   };
-  const QString alone = tr("It takes two runs of a pipeline: open another one to compare them.");
+  const QString alone = tr("Comparing needs two runs of a pipeline: open another one.");
   follow("operations", is_compared, alone);
   follow("kinds", is_compared, alone);
-  follow("bubbles", has_run, tr("No pipeline is known in what is open."));
-  follow("names", has_events, tr("Only events have names; what is open are runs of a pipeline."));
+  follow("bubbles", has_run, tr("The open traces contain no known pipeline."));
+  follow("names", has_events,
+         tr("Only events have names; the open traces are runs of a pipeline."));
 }
 
 void MainWindow::raise_panel(const char* id) {
   auto* dock = findChild<QDockWidget*>(id);
   if (dock == nullptr) return;
   dock->show();
-  // A tab is there once the window has laid the panels out.
+  // A tab exists once the window has laid the panels out.
   QApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
   dock->raise();
 }

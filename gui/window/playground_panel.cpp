@@ -35,7 +35,7 @@ QLabel* make_words(const char* name, QWidget* parent) {
   return words;
 }
 
-// Fields beside their names, two pairs a row.
+// Fields next to their names, two pairs per row.
 class Form {
  public:
   explicit Form(QWidget* parent) : parent_(parent), grid_(new QGridLayout(parent)) {
@@ -69,7 +69,7 @@ class Form {
   int column_ = 0;
 };
 
-// As wide as the panel leaves room for, whatever its greatest value needs.
+// As wide as the panel allows, regardless of its largest value.
 template <typename Box>
 Box* narrow(Box* box) {
   box->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
@@ -112,7 +112,7 @@ QDoubleSpinBox* make_quantity(const char* name, const QString& unit, double most
   return narrow(box);
 }
 
-// Of a quantity that no unit rounds twice.
+// Rounds a quantity to its unit once.
 std::int64_t whole(double value, double unit) {
   return static_cast<std::int64_t>(std::llround(value * unit));
 }
@@ -169,23 +169,23 @@ QWidget* PlaygroundPanel::make_settings() {
   }
   stages_ = make_count("stages", 1, largest_stages, tr("Ranks of the pipeline, p"));
   chunks_ = make_count("chunks", 1, largest_chunks,
-                       tr("Virtual stages of a rank, v; a rank's work stays the same"));
+                       tr("Virtual stages per rank, v; a rank's work stays the same"));
   microbatches_ =
-      make_count("microbatches", 1, largest_microbatches, tr("Microbatches an iteration, m"));
+      make_count("microbatches", 1, largest_microbatches, tr("Microbatches per iteration, m"));
   const auto time = [&](const char* name, const QString& tip) {
     return make_quantity(name, tr(" ms"), 1e6, 3, tip);
   };
-  latency_ = time("latency", tr("From rank to rank, before anything arrives"));
+  latency_ = time("latency", tr("Of messages from rank to rank"));
   forward_ = time("forward", tr("F: a chunk's forward of a microbatch"));
   input_ = time("input", tr("I: the gradient of a chunk's input; B is I and W in one"));
   weight_ = time("weight", tr("W: the gradient of a chunk's weights"));
   activation_ = make_quantity("activation", tr(" MiB"), 1 << 20, 1,
-                              tr("What a chunk keeps of a microbatch from F to B"));
-  cap_ = make_quantity("cap", tr(" GiB"), 1 << 16, 2, tr("Memory of a rank"));
+                              tr("Bytes that a chunk keeps per microbatch from F to B"));
+  cap_ = make_quantity("cap", tr(" GiB"), 1 << 16, 2, tr("Memory per rank"));
   cap_->setSpecialValueText(tr("any"));
   slow_stage_ = make_count("slow_stage", -1, 0, tr("A stage that takes longer than the others"));
   slow_stage_->setSpecialValueText(tr("none"));
-  slow_percent_ = make_count("slow_percent", 1, 1000, tr("So long it takes, of the others' times"));
+  slow_percent_ = make_count("slow_percent", 1, 1000, tr("Its times, relative to the others'"));
   slow_percent_->setSuffix(tr(" %"));
   slow_percent_->setSingleStep(10);
 
@@ -242,6 +242,7 @@ QWidget* PlaygroundPanel::make_results() {
   verdict_->setFont(bold);
   bubble_ = make_words("bubble", widget);
   formula_ = make_words("formula", widget);
+  messages_ = make_words("messages", widget);
   memory_ = make_words("memory", widget);
   grid->addWidget(lesson_text_, 0, 0, 1, 2);
   grid->addWidget(objection_, 1, 0, 1, 2);
@@ -249,7 +250,7 @@ QWidget* PlaygroundPanel::make_results() {
   int row = 3;
   for (const auto& [name, words] :
        {std::pair(tr("Bubble"), bubble_), std::pair(tr("On paper"), formula_),
-        std::pair(tr("Keeps"), memory_)}) {
+        std::pair(tr("Messages"), messages_), std::pair(tr("Keeps"), memory_)}) {
     grid->addWidget(new QLabel(name, widget), row, 0, Qt::AlignTop);
     grid->addWidget(words, row++, 1);
   }
@@ -279,9 +280,9 @@ QWidget* PlaygroundPanel::make_steps() {
   const Button buttons[] = {
       {"first", "|<", tr("First step (Home)"), &PlaygroundPanel::step_first},
       {"back", "<", tr("One step back (Left)"), &PlaygroundPanel::step_back},
-      {"on", ">", tr("One step on (Right, Space)"), &PlaygroundPanel::step_on},
+      {"on", ">", tr("One step forward (Right, Space)"), &PlaygroundPanel::step_on},
       {"last", ">|", tr("Last step (End)"), &PlaygroundPanel::step_last},
-      {"leave", "x", tr("Shows no step any more"), &PlaygroundPanel::leave_steps}};
+      {"leave", "x", tr("Leave the steps"), &PlaygroundPanel::leave_steps}};
   for (const Button& one : buttons) {
     auto* button = new QToolButton(widget);
     button->setObjectName(one.name);
@@ -313,7 +314,7 @@ void PlaygroundPanel::set_settings(const Settings& settings) {
   replay();
 }
 
-// Into the fields; what they can't show is cut off there.
+// Sets the fields, which clamp values that they can't show.
 void PlaygroundPanel::put(const Settings& settings) {
   putting_ = true;
   const int at = schedule_->findData(text_of(settings.schedule));
@@ -336,7 +337,7 @@ void PlaygroundPanel::put(const Settings& settings) {
   putting_ = false;
 }
 
-// With as many chunks as it has by default at least, where there can be others.
+// With at least its default number of chunks, if that can vary.
 void PlaygroundPanel::choose_schedule() {
   if (putting_) return;
   const Offer& offer = offers_[static_cast<std::size_t>(schedule_->currentIndex())];
@@ -348,7 +349,7 @@ void PlaygroundPanel::choose_schedule() {
   replay();
 }
 
-// Of a rank, where it has more chunks than before or fewer: each has a part of the same model.
+// Keeps a rank's work when its number of chunks changes: each has a part of the same model.
 void PlaygroundPanel::keep_work() {
   putting_ = true;
   const double share = static_cast<double>(played_->settings.virtual_stages) / chunks_->value();
@@ -390,18 +391,18 @@ void PlaygroundPanel::replay() {
   show_step(std::min(step_, static_cast<int>(steps_.size()) - 1));
 }
 
-// What fields allow depends on others.
+// The ranges of fields depend on other fields.
 void PlaygroundPanel::adapt() {
   putting_ = true;
   const Offer& offer = offers_[static_cast<std::size_t>(schedule_->currentIndex())];
   schedule_->setToolTip(text_of(offer.summary));
   chunks_->setEnabled(offer.takes_chunks);
   chunks_->setToolTip(offer.takes_chunks
-                          ? tr("Virtual stages of a rank, v; its work stays the same")
-                          : tr("This schedule has so many virtual stages a rank and no others"));
+                          ? tr("Virtual stages per rank, v; its work stays the same")
+                          : tr("This schedule has a fixed number of virtual stages per rank"));
   slow_stage_->setMaximum(stages_->value() * chunks_->value() - 1);
   slow_percent_->setEnabled(slow_stage_->value() >= 0);
-  slow_percent_->setToolTip(slow_stage_->value() >= 0 ? tr("So long it takes, of the others' times")
+  slow_percent_->setToolTip(slow_stage_->value() >= 0 ? tr("Its times, relative to the others'")
                                                       : tr("No stage is slow: choose one"));
   microbatch_->setMaximum(microbatches_->value() - 1);
   const Settings now = read();
@@ -419,10 +420,11 @@ void PlaygroundPanel::show_outcome() {
   objection_->setText(text_of(now.objection));
   objection_->setVisible(!played_it);
   verdict_->setVisible(played_it);
-  // What was there before is no result of these settings.
+  // The previous result does not belong to these settings.
   verdict_->setText(text_of(now.verdict));
   bubble_->setText(played_it ? text_of(now.bubble) : "-");
   formula_->setText(played_it ? text_of(now.formula) : "-");
+  messages_->setText(played_it ? text_of(now.messages) : "-");
   memory_->setText(played_it ? text_of(now.memory) : "-");
   for (QToolButton* button : step_buttons_) button->setEnabled(played_it);
   if (step_ < 0) show_step(-1);
@@ -492,7 +494,7 @@ bool PlaygroundPanel::step_by_key(int key) {
 
 namespace {
 
-// Of a key without others held; the window has the same keys for its timeline.
+// The step of a key without modifiers; the window has the same keys for its timeline.
 int step_key(QEvent* event) {
   if (event->type() != QEvent::ShortcutOverride && event->type() != QEvent::KeyPress) return 0;
   const auto* key = static_cast<QKeyEvent*>(event);
@@ -505,7 +507,7 @@ int step_key(QEvent* event) {
 
 }  // namespace
 
-// Keys that no field has taken: the panel's, before they are the window's.
+// Keys not consumed by a field are the panel's, before the window's.
 bool PlaygroundPanel::event(QEvent* event) {
   if (const int key = step_key(event)) {
     event->accept();
@@ -514,7 +516,7 @@ bool PlaygroundPanel::event(QEvent* event) {
   return QWidget::event(event);
 }
 
-// Of a button with the focus; Space presses it.
+// For a button with the focus; Space presses it.
 bool PlaygroundPanel::eventFilter(QObject* object, QEvent* event) {
   if (const int key = step_key(event)) {
     if (key != Qt::Key_Space || qobject_cast<QToolButton*>(object) == nullptr) {

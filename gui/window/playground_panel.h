@@ -1,8 +1,6 @@
-// The playground's panel: every change is simulated at once, and described in words;
-// it follows one microbatch step by step.
-//
-// Owned by the window; on its thread. What is played is what gui/playground plays; the
-// panel shows no timeline itself.
+// The playground's panel: simulates every change at once, and describes it in words; follows one
+// microbatch step by step. Owned by the window; on its thread. gui/playground does the simulation;
+// the panel itself shows no timeline.
 #pragma once
 
 #include <QString>
@@ -36,14 +34,14 @@ class PlaygroundPanel : public QWidget {
   std::shared_ptr<const Played> last() const { return played_; }
   // Shows other settings, and plays them.
   void set_settings(const Settings& settings);
-  // The place of what is played among the document's traces, for the picks of steps.
+  // The index of the played run among the document's traces, for the picks of steps.
   void set_trace(int trace);
 
   QSize sizeHint() const override { return {320, 420}; }
   QSize minimumSizeHint() const override { return {200, 120}; }
 
  public slots:
-  // Steps along a microbatch: the first, the last, one on, one back.
+  // Steps along a microbatch: the first, the last, one forward, one back.
   void step_first();
   void step_last();
   void step_on();
@@ -81,7 +79,7 @@ class PlaygroundPanel : public QWidget {
   bool putting_ = false;  // widgets change because the settings did
   int trace_ = 0;
   std::vector<Step> steps_;
-  int step_ = -1;  // none is shown
+  int step_ = -1;  // -1: none is shown
 
   QComboBox* lesson_ = nullptr;
   QComboBox* schedule_ = nullptr;
@@ -101,6 +99,7 @@ class PlaygroundPanel : public QWidget {
   QLabel* verdict_ = nullptr;
   QLabel* bubble_ = nullptr;
   QLabel* formula_ = nullptr;
+  QLabel* messages_ = nullptr;
   QLabel* memory_ = nullptr;
   QSpinBox* microbatch_ = nullptr;
   std::vector<QToolButton*> step_buttons_;  // first, back, on, last

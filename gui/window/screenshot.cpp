@@ -16,7 +16,7 @@ QSize parse_size(std::string_view text, std::string_view where) {
   const std::vector<std::string_view> parts = split(text, 'x');
   const std::string place(where);
   if (parts.size() != 2 || parts[0].empty() || parts[1].empty()) {
-    throw input_error(place + ": " + quote(text) + " is no size; give one such as 1600x900");
+    throw input_error(place + ": " + quote(text) + " is not a size; give one such as 1600x900");
   }
   const QSize size(parse_count(parts[0], where), parse_count(parts[1], where));
   if (size.width() < least || size.height() < least || size.width() > most ||
@@ -47,7 +47,7 @@ void check_screenshot_name(const std::string& path) {
 void take_screenshot(const WindowOptions& options, const QStringList& traces, QSize size,
                      const std::string& path) {
   check_screenshot_name(path);
-  OutputFile file(path);  // one that can't be written fails before the work
+  OutputFile file(path);  // a file that can't be written fails before the work
   MainWindow window(options);
   std::string failure;
   QObject::connect(&window, &MainWindow::problem, &window, [&](const QString& sentence) {

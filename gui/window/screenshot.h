@@ -12,18 +12,17 @@
 
 namespace pipesim::gui {
 
-// "1600x900", as logical pixels; throws an input error where it is no size or one that
-// no screen has.
+// "1600x900", in logical pixels; throws an input error if it is not a size or out of range.
 QSize parse_size(std::string_view text, std::string_view where);
 
-// Throws an input error where so many pixels for one make a picture too large.
+// Throws an input error if that scale makes the picture too large.
 void check_pixels(QSize size, int scale);
 
-// Throws an input error where the file's name is not one of a PNG file.
+// Throws an input error unless the name is a PNG file's.
 void check_screenshot_name(const std::string& path);
 
-// Shows a window of that size with these traces open, waits until all is there, and
-// writes it. Throws an Error where a trace can't be opened or the file not be written.
+// Shows a window of that size with these traces open, waits until everything is loaded, and writes
+// it. Throws an Error if a trace can't be opened or the file can't be written.
 void take_screenshot(const WindowOptions& options, const QStringList& traces, QSize size,
                      const std::string& path);
 

@@ -1,5 +1,5 @@
-// State shared by the window's parts: what is open, the view, and the last
-// picture. All changes go through it; the parts follow its signals.
+// State shared by the window's parts: the open document, the view, and the last picture. All
+// changes go through it; the parts follow its signals.
 //
 // Owned by the window; lives on the thread of the QApplication.
 #pragma once
@@ -15,12 +15,12 @@
 
 namespace pipesim::gui {
 
-// A document with the scene of it, as built in the background.
+// A document with its scene, as built in the background.
 struct Opened {
   std::shared_ptr<const Document> document;
   Scene scene;
 };
-// In any thread.
+// May be called on any thread.
 Opened opened(Document document, const SceneOptions& options);
 
 class Session : public QObject {
@@ -36,7 +36,7 @@ class Session : public QObject {
   Theme theme() const { return theme_; }
   const Palette& palette() const { return palette_; }
   const Canvas& canvas() const { return canvas_; }
-  // Of the view as it is now; laid out when asked for.
+  // The picture of the current view; laid out on demand.
   const Picture& picture() const;
   // Whether the critical path, which the view asks for, is being found: of millions of spans that
   // takes seconds, in a thread of its own. The scene gets it when it is there.
@@ -45,9 +45,9 @@ class Session : public QObject {
   // How far the rows can be scrolled.
   int greatest_scroll() const;
 
-  // Shows something else, from its home, in the same way as now.
+  // Shows another document, from its home, with the same options.
   void open(Opened opened);
-  // The same of another run of the same kind: stays where it is.
+  // The same for another run of the same kind: keeps the position.
   void replace(Opened opened);
 
   void set_canvas(const Canvas& canvas);
@@ -55,18 +55,18 @@ class Session : public QObject {
   // A change by the user; see History::push().
   void change(View view, const std::string& gesture = {});
   void run(Command command);
-  // Picks a bar and shows it; emphasises what a table is about.
+  // Picks a bar and shows it; emphasises the subject of a table.
   void pick(const Pick& pick);
   void show(const std::vector<Pick>& picks);
   void scroll_to(int pixels, const std::string& gesture);
-  // Two gestures of one name with this between them are two steps.
+  // Separates gestures of the same name into two steps of the history.
   void end_gesture();
 
  signals:
-  void document_changed();  // and so the view
+  void document_changed();  // and with it the view
   void view_changed();
-  void picked_changed();  // what is picked, or how it is looked at
-  void area_changed();    // the area, what it is of, or how that is looked at
+  void picked_changed();  // the picked item, or options that affect its display
+  void area_changed();    // the area, its document, or options that affect its display
   void theme_changed();
   void problem(const QString& sentence);  // what was asked for failed
 

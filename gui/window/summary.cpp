@@ -14,7 +14,7 @@ QLabel* title_of(const QString& text, QWidget* parent) {
   return label;
 }
 
-// What makes a difference, and the sum.
+// The non-zero terms, and the sum.
 Table shown_gap(const Document& document) {
   Table table = gap_table(document);
   const std::size_t difference = 1;
@@ -51,7 +51,7 @@ Summary::Summary(Session& session, QWidget* parent)
   verdict_->setFont(larger);
   gap_->fit_height();
   gap_->draw_bars("difference");
-  gap_->show_columns({"class", "difference"});
+  gap_->show_columns({"term", "difference"});
   causes_->wrap_texts();
   causes_->draw_bars("effect");
   causes_->show_columns({"effect", "why"});

@@ -1,5 +1,5 @@
-// The summary panel: whether the prediction held, where the difference comes
-// from, and what causes it.
+// The summary panel: whether the prediction was right, where the difference comes from, and its
+// causes.
 //
 // Owned by the window; on its thread.
 #pragma once
@@ -32,7 +32,7 @@ class Summary : public QWidget {
   TablePanel* gap_;
   QLabel* causes_title_;
   TablePanel* causes_;
-  TablePanel* bubbles_;  // of one run alone
+  TablePanel* bubbles_;  // for a single run
 };
 
 }  // namespace pipesim::gui

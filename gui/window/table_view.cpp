@@ -20,12 +20,12 @@ namespace pipesim::gui {
 namespace {
 
 constexpr int value_role = Qt::UserRole;
-constexpr int measured_rows = 50;   // whose texts tell a column's width
+constexpr int measured_rows = 50;   // that determine a column's width
 constexpr int widest_column = 320;  // of those before the last
 constexpr int swatch_pixels = 10;
-constexpr int cell_room = 14;  // beside a text, in all
+constexpr int cell_room = 14;  // around a text, in total
 
-// A number with a bar behind it, to the right of zero or to the left.
+// A number over a bar, to the right or left of zero.
 class BarDelegate : public QStyledItemDelegate {
  public:
   BarDelegate(const Session& session, QObject* parent)
@@ -62,13 +62,13 @@ class BarDelegate : public QStyledItemDelegate {
   const Session* session_;
 };
 
-// Texts of several lines, which a row is made high enough for.
+// Multi-line texts, to which a row's height is adapted.
 class WrapDelegate : public QStyledItemDelegate {
  public:
   using QStyledItemDelegate::QStyledItemDelegate;
 
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
-    // Painting has a little less room for a line than is reckoned with here.
+    // Painting has slightly less room for a line than assumed here.
     constexpr int less = 6;
     QStyleOptionViewItem narrower(option);
     narrower.rect.setWidth(option.rect.width() - less);
@@ -242,7 +242,7 @@ void TablePanel::fit_rows() {
 void TablePanel::outdate() {
   if (outdated_) return;
   outdated_ = true;
-  // Once for all changes of one turn of the event loop.
+  // Once for all changes in one turn of the event loop.
   if (isVisible()) QTimer::singleShot(0, this, &TablePanel::refresh);
 }
 
@@ -256,7 +256,7 @@ void TablePanel::refresh() {
   outdated_ = false;
   Table table = make_(session_);
   note_->setText(QString::fromStdString(table.note));
-  // Of a folded table it is the tip of the heading, and takes no room.
+  // For a folded table it is the heading's tool tip, and takes no room.
   note_->setVisible(!table.note.empty() && (!folds_ || table.rows.empty()));
   view_->setVisible(!table.rows.empty() || table.note.empty());
   model_->set_colours(gui::palette(session_.theme(), Colouring::kind).shades);
@@ -289,7 +289,7 @@ void TablePanel::put(Table table) {
   for (int i = 0; i + 1 < model_->columnCount(); ++i) {
     if (view_->columnWidth(i) > widest_column) view_->setColumnWidth(i, widest_column);
   }
-  view_->horizontalHeader()->setStretchLastSection(false);  // it would not be stretched anew
+  view_->horizontalHeader()->setStretchLastSection(false);  // or it would not be stretched again
   // Numbers would be far from those before them; bars are not.
   view_->horizontalHeader()->setStretchLastSection(!wraps_ && stretches);
   if (wraps_ && model_->columnCount() > 0) {
@@ -311,7 +311,7 @@ void TablePanel::fold() {
   view_->verticalHeader()->setDefaultSectionSize(row);
 }
 
-// As few as have all rows in sight, of those that have room beside each other.
+// The fewest blocks that show all rows, among those that fit side by side.
 std::size_t TablePanel::blocks_of(const Table& table) const {
   const QFontMetrics metrics = view_->fontMetrics();
   const int row = view_->verticalHeader()->defaultSectionSize();

@@ -1,5 +1,5 @@
-// A table of the core in Qt: a click on a heading sorts it, a click on a
-// row reports the row's subject.
+// One of the core's tables in Qt: a click on a heading sorts it, a click on a row reports the row's
+// subject.
 //
 // Owned by the window; on its thread.
 #pragma once
@@ -28,7 +28,7 @@ class TableModel : public QAbstractTableModel {
  public:
   using QAbstractTableModel::QAbstractTableModel;
 
-  // Sorted as the last one was, if its columns are the same.
+  // Keeps the sorting if its columns are the same.
   void set_table(Table table);
   // Its rows in the order shown.
   Table table() const;
@@ -38,7 +38,7 @@ class TableModel : public QAbstractTableModel {
   const Table& unsorted() const { return table_; }
   // Rows of a kind have a swatch of its colour.
   void set_colours(const std::array<Rgb, shade_count>& of_kinds) { colours_ = of_kinds; }
-  // Every so many columns those of a block begin, with its labels; 0: there are no blocks.
+  // Columns per block, of which the first has its labels; 0: there are no blocks.
   void set_block(int columns) { block_ = columns; }
 
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -59,8 +59,7 @@ class TableModel : public QAbstractTableModel {
   Qt::SortOrder direction_ = Qt::AscendingOrder;
 };
 
-// A table with its note. It is made when it is to be seen and what it depends on
-// has changed.
+// A table with its note. It is rebuilt when it is visible and its inputs have changed.
 class TablePanel : public QWidget {
   Q_OBJECT
  public:
@@ -69,26 +68,26 @@ class TablePanel : public QWidget {
 
   TablePanel(Session& session, Make make, DependsOn depends_on, QWidget* parent);
 
-  // Of this column, numbers are drawn as bars to both sides of zero, too.
+  // Numbers of this column are also drawn as bars to both sides of zero.
   void draw_bars(const std::string& column);
-  // As high as its rows, where there is room.
+  // As high as its rows, if there is room.
   void fit_height() { fits_ = true; }
   // Long texts take several lines.
   void wrap_texts();
-  // Only columns of these names are to be seen; files have all.
+  // Shows only columns with these names; files have all.
   void show_columns(std::vector<std::string> names) { shown_ = std::move(names); }
   // Rows are in blocks side by side if there is room; the first column labels them.
   void fold();
-  // With a histogram next to it: of the selected rows' subjects, or of all.
+  // With a histogram next to it: for the selected rows' subjects, or for all.
   using MakeHistogram = std::function<Histogram(const Session&, const std::vector<Pick>& chosen)>;
   void add_histogram(MakeHistogram make);
 
   QTableView& view() { return *view_; }
   const TableModel& model() const { return *model_; }
   HistogramView* histogram() { return histogram_; }
-  // All its contents, in the order of its rows.
+  // Its whole contents, in the order of its rows.
   Table table() const;
-  // Makes it now if it is out of date.
+  // Rebuilds it now if it is out of date.
   void refresh();
 
  signals:
@@ -122,7 +121,7 @@ class TablePanel : public QWidget {
   bool fits_ = false;
   bool wraps_ = false;
   bool folds_ = false;
-  Table whole_;  // of one that folds
+  Table whole_;  // of a foldable one
 };
 
 }  // namespace pipesim::gui

@@ -100,7 +100,7 @@ void Timeline::wheelEvent(QWheelEvent* event) {
         session_.scene().extent);
     session_.change(std::move(next), "wheel");
   } else {
-    // Alt and some platforms turn Shift + wheel into a wheel to the side.
+    // Alt, and on some platforms Shift, turns a wheel sideways.
     if ((event->modifiers() & Qt::ShiftModifier) != 0 && turned.x() == 0)
       turned = turned.transposed();
     if (turned.x() != 0) {

@@ -30,7 +30,7 @@ class Timeline : public QAbstractScrollArea {
   const HoverCard& card() const { return *card_; }
 
  signals:
-  void area_selected();  // with the mouse, when it is let go
+  void area_selected();  // with the mouse, on release
   void picked();         // a bar, by a click
   void context_asked(const pipesim::gui::Hit& hit, const QPoint& global);
 

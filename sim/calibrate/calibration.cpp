@@ -69,7 +69,7 @@ void check_alike(const RecordedRun& a, const RecordedRun& b) {
   }
 }
 
-// The layers of a run must be what its layout deals out.
+// The layers of a run must match its layout.
 void check_layers(const RecordedRun& run) {
   std::size_t layers = 0;
   bool is_whole = run.about.layout.size() == run.about.rank_of_stage.size();
@@ -86,7 +86,7 @@ void check_layers(const RecordedRun& run) {
   }
 }
 
-// What is within the limits of traces may be beyond those of costs, together.
+// Sums of values within the limits of traces may exceed those of costs.
 void check_readable(const CostsFile& costs, const RecordedRun& run) {
   try {
     parse_costs(to_json(costs), "the costs of it");
@@ -97,7 +97,7 @@ void check_readable(const CostsFile& costs, const RecordedRun& run) {
 
 }  // namespace
 
-Calibration calibrate(std::span<const RecordedRun> all) {
+Calibration calibrate(std::span<const RecordedRun> all, bool launches) {
   std::vector<const RecordedRun*> runs;
   for (const RecordedRun& run : all) runs.push_back(&run);
   if (runs.empty()) throw input_error("nothing to calibrate from; give at least one trace");
@@ -117,7 +117,7 @@ Calibration calibrate(std::span<const RecordedRun> all) {
   Provenance& provenance = costs.calibration.emplace();
   for (const RecordedRun* run : runs) provenance.from.push_back(run->name);
 
-  ComputeTimes compute = compute_times(runs, by_layer);
+  ComputeTimes compute = compute_times(runs, by_layer, launches);
   provenance.entries = std::move(compute.provenance);
   costs.receive_ns = compute.receive_ns;
   provenance.variation_ppm = std::move(compute.variation_ppm);

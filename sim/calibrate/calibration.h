@@ -1,11 +1,10 @@
-// Costs from recorded runs, so that other schedules, layouts and numbers of
-// microbatches can be predicted as they would run there.
+// Costs from recorded runs, for predicting other schedules, layouts and numbers of microbatches on
+// the same machine.
 //
-// By layer where runs record layers, else by stage; compute_times.h,
-// transfer_times.h and memory_bytes.h say how each number is estimated.
-// Measured from when all ranks are through with what comes before: the time of
-// reduction and optimizer then has what exchanging norms and gradients takes,
-// and no waiting for slower ranks. Calls share nothing; any thread.
+// Costs are by layer if the runs record layers, else by stage; compute_times.h, transfer_times.h
+// and memory_bytes.h say how each number is estimated. Reduction and optimizer are timed from when
+// all ranks have finished what comes before: the time includes the exchange of norms and gradients,
+// but no waiting for slower ranks. Calls share nothing; any thread.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +25,10 @@ struct Calibration {
   std::int64_t checkpoints = 0;             // recorded
 };
 
-// Several runs are more samples of the same: throws an input error that names
-// two of them where their model, layers, ranks or device differ, or, where
-// costs are by stage, their placement. Throws a work error where something
-// needed was not measured.
-Calibration calibrate(std::span<const RecordedRun> runs);
+// Several runs give more samples of the same costs: throws an input error that names two of them if
+// their model, layers, ranks or device differ, or, with costs by stage, their placement. Throws a
+// work error if something needed was not measured. With `launches` an action takes as long as it
+// did with its late launch, of which predictions have none.
+Calibration calibrate(std::span<const RecordedRun> runs, bool launches = true);
 
 }  // namespace pipesim

@@ -15,7 +15,7 @@
 namespace pipesim {
 namespace {
 
-// The closing work of each rank, iteration by iteration.
+// The closing actions of each rank, iteration by iteration.
 struct Closing {
   explicit Closing(int ranks)
       : reduction(static_cast<std::size_t>(ranks)), optimizer(static_cast<std::size_t>(ranks)) {}
@@ -24,9 +24,9 @@ struct Closing {
   std::int64_t makespan_ns = std::numeric_limits<std::int64_t>::max();  // the least
 };
 
-// What a run's optimizer steps have beside all states' step.
+// What a run's optimizer steps include besides stepping all states.
 struct StepExtras {
-  bool waits_apart = false;             // collectives have times of their own
+  bool waits_apart = false;             // collectives have their own times
   int shards = 1;                       // each steps a part
   std::vector<std::int64_t> gather_ns;  // by rank
 
@@ -45,7 +45,7 @@ StepExtras extras_of(const RecordedRun& run, bool by_layer,
   extras.shards = shards_of(run.about, 1);
   const Training training = replicas_of(run.about);
   if (training.zero == 3 || training.shards() == 1) return extras;
-  // As a prediction has it, of an optimizer that takes no time.
+  // As in a prediction with an optimizer that takes no time.
   Costs costs;
   costs.replicas = replicas;
   for (const auto& [first, last] : entries_of_stages(run.about, by_layer)) {
@@ -67,9 +67,9 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
     std::int64_t reduction_start_ns = 0, optimizer_start_ns = 0;
     bool reduces = false, steps = false;
   };
-  std::map<std::int32_t, Rank> ranks;  // that do closing work
+  std::map<std::int32_t, Rank> ranks;  // with closing actions
   bool computes = false;
-  bool waits_by_action = false;  // blocking collectives are recorded, waiting aside
+  bool waits_by_action = false;  // blocking collectives are recorded, without waiting
   std::int64_t computed_ns = iteration.start_ns;  // by all ranks
   std::int64_t reduced_ns = computed_ns;
   for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
@@ -96,7 +96,7 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
     }
   }
   reduced_ns = std::max(reduced_ns, computed_ns);
-  // Where no action of compute was kept, it is not known what a rank waited for.
+  // If no compute action was kept, it is not known what a rank waited for.
   const auto since = [&](std::int64_t start_ns, std::int64_t from_ns) {
     return computes && !waits_by_action ? std::max<std::int64_t>(0, start_ns - from_ns) : 0;
   };
@@ -113,8 +113,8 @@ void observe_closing(const RecordedRun& run, const RecordedIteration& iteration,
   all.makespan_ns = std::min(all.makespan_ns, iteration.makespan_ns);
 }
 
-// One number for all ranks where they differ by no more than an iteration's own
-// noise, or, measured, by 0.5 % of it; else one per rank.
+// One number for all ranks if they differ by no more than an iteration's own noise, or, measured,
+// by 0.5 % of it; else one per rank.
 void set_closing(const std::vector<Samples>& ranks, std::int64_t tolerance_ns,
                  std::optional<std::int64_t>& every, std::vector<std::int64_t>& by_rank) {
   if (std::ranges::all_of(ranks, &Samples::empty)) return;
@@ -130,7 +130,7 @@ void set_closing(const std::vector<Samples>& ranks, std::int64_t tolerance_ns,
   by_rank.clear();
 }
 
-// By what each rank took, of what its layers hold.
+// Distributes each rank's time over its layers, by their size.
 void deal_to_layers(const std::vector<Samples>& ranks, const RunDescription& about,
                     const Dealer& dealer, std::vector<PartsSum>& sums) {
   const Dealer::Sums own = dealer.sums_of(about);
@@ -139,7 +139,7 @@ void deal_to_layers(const std::vector<Samples>& ranks, const RunDescription& abo
   }
 }
 
-// Of a blocking collective that the runs have; a rank alone exchanges nothing.
+// For a blocking collective in the runs; a single rank exchanges nothing.
 std::optional<GroupCosts> group_costs(std::span<const RecordedRun* const> runs, Kind kind) {
   Samples samples;
   bool exists = false;

@@ -1,15 +1,14 @@
 // What reduction, tied gradients, norm and optimizer take, from recorded runs.
 //
-// Where a run records the blocking collectives, each action takes its own time. Else
-// reduction and optimizer count from when all ranks are through with what comes before:
-// the times have what exchanging gradients and norms takes, and no waiting for slower
-// ranks. By layer, a rank's time is dealt out to its layers, by parameters where
-// the model is known, else by the times of forwards; by stage it is one number
-// where ranks are alike, else a list with one per rank.
+// If a run records the blocking collectives, each action takes its own time. Otherwise reduction
+// and optimizer count from when all ranks have finished what comes before: the times include the
+// exchange of gradients and norms, but no waiting for slower ranks. By layer, a rank's time is
+// divided among its layers, by parameters if the model is known, else by the times of forwards; by
+// stage it is one number if all ranks take the same, else a list with one per rank.
 //
-// With replicas, and where it is known what exchanges with them take, an optimizer waits for
-// reductions before its time, and its time is that of stepping all states: what gathering them
-// takes is left out, and where replicas split them it is as many times as long.
+// With replicas whose exchange times are known, an optimizer waits for reductions before its time
+// starts, and its time is that of stepping all states: it excludes gathering them, and if replicas
+// split them it is multiplied by the number of shares.
 //
 // Calls share nothing; any thread.
 #pragma once

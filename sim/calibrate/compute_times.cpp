@@ -17,13 +17,13 @@
 namespace pipesim {
 namespace {
 
-// An action of which something else is known, too.
+// An action with additional facts.
 struct Observation {
   const Span* span = nullptr;
   std::int64_t occupied_ns = 0;
   std::int64_t in_layers_ns = 0;
   std::int64_t received = 0;
-  std::int64_t layers = 0;  // that it has
+  std::int64_t layers = 0;  // of the action
 
   std::int64_t beyond_layers_ns() const { return occupied_ns - in_layers_ns; }
 };
@@ -46,12 +46,12 @@ struct Observations {
   std::vector<Entry> entries;
 };
 
-// The first action of a stage and kind in an iteration finds cold caches. It is
-// left out where at least this many others of the iteration are there.
+// The first action of a stage and kind in an iteration finds cold caches. It is dropped if the
+// iteration has at least this many others.
 constexpr int enough_others = 2;
 
-// Adds the layers' times, each by kind, of which an action may have several pieces. Those of an
-// F that is done again belong to the I that needs it.
+// Adds the layers' times by kind; an action may have several pieces of each. Those of a recomputed
+// F belong to the I that needs it.
 void add_layers(const RecordedRun& run, const std::map<ActionKey, Observation*>& actions,
                 std::vector<Entry>& entries) {
   std::map<std::tuple<ActionKey, std::int32_t, Kind>, std::int64_t> times;
@@ -73,10 +73,10 @@ void add_layers(const RecordedRun& run, const std::map<ActionKey, Observation*>&
   }
 }
 
-void observe(const RecordedRun& run, bool by_layer, Observations& all) {
+void observe(const RecordedRun& run, bool by_layer, bool launches, Observations& all) {
   const std::size_t first = all.actions.size();
   for (const RecordedIteration& iteration : run.iterations) {
-    const IterationWork iteration_work = work_of(run, iteration);
+    const IterationWork iteration_work = work_of(run, iteration, launches);
     std::map<std::pair<std::int32_t, Kind>, int> count;
     for (const ComputeWork& work : iteration_work.work) {
       ++count[{work.span->action.stage, work.span->action.kind}];
@@ -101,9 +101,9 @@ void observe(const RecordedRun& run, bool by_layer, Observations& all) {
   std::erase_if(all.actions, [](const Observation& action) { return action.layers == 0; });
 }
 
-// What a message that arrives meanwhile adds to an action: the difference
-// between actions that saw one and those that saw none, of the same stage and
-// kind, weighted by the smaller number of both. 0 where none can be compared.
+// The time that a message arriving meanwhile adds to an action: the difference between actions with
+// one and those with none, of the same stage and kind, weighted by the smaller number of both. 0 if
+// none can be compared.
 std::int64_t receive_time(const std::vector<Observation>& actions) {
   std::map<std::pair<std::int32_t, Kind>, std::array<Samples, 2>> groups;
   for (const Observation& action : actions) {
@@ -133,7 +133,7 @@ Samples& samples_of(Entry& entry, Kind kind) {
   }
 }
 
-// What actions take over what is typical of their stage and kind, without what receiving adds.
+// The times of actions over what is typical of their stage and kind, without that of receiving.
 std::vector<std::int64_t> variation_of(const std::vector<Observation>& actions,
                                        std::int64_t receive_ns) {
   constexpr std::size_t enough = 20;
@@ -181,7 +181,7 @@ struct Subject {
   }
 };
 
-// Refuses at once what has nothing at all, before much is made of it.
+// Refuses runs without any measurement before allocating much for them.
 void check_measured(std::span<const RecordedRun* const> runs, const Subject& subject) {
   std::vector<bool> seen(subject.size(), false);
   for (const RecordedRun* run : runs) {
@@ -199,14 +199,14 @@ void check_measured(std::span<const RecordedRun* const> runs, const Subject& sub
   }
 }
 
-// What actions take beside their layers, a layer.
+// The time of actions outside their layers, per layer.
 struct BesideLayers {
   double forward = 0;
   double backward_input = 0;
   double backward_weight = 0;
 };
 
-// Of the typical action of each kind; a B's is in equal parts beside I and W.
+// For the typical action of each kind; a B's is split equally between I and W.
 BesideLayers beside_layers(const std::vector<Observation>& actions, std::int64_t receive_ns) {
   Entry shares;
   for (const Observation& action : actions) {
@@ -268,8 +268,7 @@ double input_share(const std::vector<Entry>& entries) {
   return input + weight > 0 ? input / (input + weight) : -1;
 }
 
-// The time of overlapped cells by the stage of their forward, where that is not
-// the sum of both parts.
+// The time of overlapped cells by the stage of their forward, if that is not the sum of both parts.
 void set_overlaps(const std::vector<OverlapObservation>& cells, std::vector<StageCosts>& costs) {
   std::map<int, std::pair<Samples, Samples>> by_stage;  // durations, and beyond the sum
   for (const OverlapObservation& cell : cells) {
@@ -289,7 +288,7 @@ void set_overlaps(const std::vector<OverlapObservation>& cells, std::vector<Stag
   }
 }
 
-// Of times that have so much more beside the samples.
+// For times that exceed the samples by so much.
 std::optional<Spread> spread_of(const Samples& samples, double beside = 0) {
   if (samples.empty()) return std::nullopt;
   Spread spread = samples.spread();
@@ -301,7 +300,7 @@ std::optional<Spread> spread_of(const Samples& samples, double beside = 0) {
 
 }  // namespace
 
-ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_layer) {
+ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_layer, bool launches) {
   const RunDescription& about = runs.front()->about;
   const Subject subject{*runs.front(), by_layer};
   check_measured(runs, subject);
@@ -310,7 +309,7 @@ ComputeTimes compute_times(std::span<const RecordedRun* const> runs, bool by_lay
   for (std::size_t i = 0; i < all.entries.size(); ++i) {
     all.entries[i].name = by_layer ? about.layers[i] : fmt::format("stage {}", i);
   }
-  for (const RecordedRun* run : runs) observe(*run, by_layer, all);
+  for (const RecordedRun* run : runs) observe(*run, by_layer, launches, all);
 
   ComputeTimes result;
   result.entries.resize(all.entries.size());

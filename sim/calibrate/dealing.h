@@ -1,4 +1,4 @@
-// Sums that runs have of stages and ranks, dealt out to layers or stages.
+// Divides a run's sums for stages and ranks among layers or stages.
 //
 // Plain values; const functions from any thread.
 #pragma once
@@ -15,21 +15,21 @@
 
 namespace pipesim {
 
-// Where the stages of a run live.
+// The placement of a run's stages.
 Placement placement_of(const RecordedRun& run);
 
 // The layers of each stage, or the stages themselves: [first, second).
 std::vector<std::pair<std::size_t, std::size_t>> entries_of_stages(const RunDescription& about,
                                                                    bool by_layer);
 
-// The parameters of a run's layers; empty where its model is not known.
+// The parameters of a run's layers; empty if its model is not known.
 std::vector<double> parameters_of(const RunDescription& about);
 
 // All layers of a kind, such as "block 3" and "block 4", have the same; every
 // stage is a kind of its own.
 class Dealer {
  public:
-  // What decides where sums do not.
+  // What decides when the sums do not.
   enum class By : std::uint8_t {
     time,        // of forwards
     parameters,  // of a known model's layers, else the time
@@ -40,7 +40,7 @@ class Dealer {
 
   std::size_t kinds() const { return kinds_; }
   bool knows_parameters() const { return knows_parameters_; }
-  // Whether sums alone tell all kinds apart.
+  // Whether the sums alone determine all kinds.
   bool determined_by(const std::vector<PartsSum>& sums) const;
 
   // The sums of a run, whose description must outlive them.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_named = 4;
 
-// One time of a layer, with what its samples vary by.
+// One time of a layer, with the variation of its samples.
 struct LayerTime {
   std::size_t layer = 0;
   std::int64_t ns = 0;
@@ -58,7 +58,7 @@ void add_odd_layers(const CostsFile& costs, std::vector<std::string>& doubts) {
           {i, costs.layers[i].*field.time, spread->p90_ns - spread->p10_ns});
     }
     for (const auto& [kind, times] : kinds) {
-      if (times.size() < 3) continue;  // of two nobody knows which one is odd
+      if (times.size() < 3) continue;  // with two it is unclear which one is odd
       const std::int64_t usual_ns = median_of(times, &LayerTime::ns);
       const std::int64_t spread_ns = median_of(times, &LayerTime::spread_ns);
       for (const LayerTime& time : times) {

@@ -1,4 +1,4 @@
-// What makes costs doubtful that were calibrated, and what to do about it.
+// What makes calibrated costs doubtful, and what to do about it.
 //
 // Pure functions; any thread.
 #pragma once
@@ -12,9 +12,9 @@
 
 namespace pipesim {
 
-// Sentences, none where nothing is wrong: that others had the processors of a run; that of layers
-// of one kind ("block 3", "block 4") one takes longer or less long than the median of all, by
-// more than both its own samples and theirs vary by, from the 10th to the 90th percentile.
+// Sentences, none if nothing is wrong: that other processes used the processors of a run; that one
+// of the layers of a kind ("block 3", "block 4") takes more or less time than the median of all, by
+// more than both its own samples and theirs vary from the 10th to the 90th percentile.
 std::vector<std::string> doubts_about(const CostsFile& costs, std::span<const RecordedRun> runs);
 
 }  // namespace pipesim

@@ -8,8 +8,8 @@
 namespace pipesim {
 namespace {
 
-// What decides when a collective ends: since when a rank exchanged without a pause, with how many
-// bytes and steps one after the other.
+// What determines the end of a collective: since when a rank exchanged without a pause, with how
+// many consecutive bytes and steps.
 struct ExchangeEnd {
   double since_ns = 0;
   double bytes = 0;
@@ -33,7 +33,7 @@ void add_ends(const RankExchanges& rank, double ns_per_byte, double latency_ns,
     const auto when = [&](const ExchangeEnd& end) { return end.end_by(ns_per_byte, latency_ns); };
     ExchangeEnd own{piece.ready_ns};
     if (when(link) > when(own)) own = link;
-    // Also where steps take no time yet.
+    // Also while steps take no time yet.
     if (piece.in_turn && when(turn) >= when(own)) own = turn;
     own.bytes += piece.bytes;
     link = own;
@@ -75,7 +75,7 @@ double usual_off(const std::vector<ExchangeEnd>& ends, const Line& line) {
   return sum / static_cast<double>(std::max<std::size_t>(1, ends.size()));
 }
 
-// With the latency that fits half of the collectives from either side.
+// The latency is the median of those that fit each collective.
 Line line_at(std::span<const RankExchanges> ranks, double ns_per_byte, double latency_ns,
              bool has_latency) {
   if (!has_latency) return {ns_per_byte, 0};
@@ -86,7 +86,7 @@ Line line_at(std::span<const RankExchanges> ranks, double ns_per_byte, double la
   return {ns_per_byte, std::max(0.0, middle_of(std::move(each)))};
 }
 
-// By least squares through the four fifths that lie nearest to a line.
+// By least squares through the four fifths nearest to a line.
 Line refined(std::vector<ExchangeEnd> ends, const Line& near, bool has_latency) {
   std::ranges::stable_sort(ends, {},
                            [&](const ExchangeEnd& end) { return std::abs(off_of(end, near)); });
@@ -107,8 +107,7 @@ Line refined(std::vector<ExchangeEnd> ends, const Line& near, bool has_latency) 
   return line;
 }
 
-// Whether bytes and steps are not in one proportion nearly everywhere: then a latency can be
-// told.
+// Whether the ratio of bytes to steps varies enough to determine a latency.
 bool tells_apart(const std::vector<ExchangeEnd>& ends) {
   std::vector<double> of_a_step;
   for (const ExchangeEnd& end : ends) of_a_step.push_back(end.bytes / end.steps);
@@ -118,7 +117,7 @@ bool tells_apart(const std::vector<ExchangeEnd>& ends) {
   return of_a_step[of_a_step.size() - 1 - tenth] > enough * of_a_step[tenth];
 }
 
-// Looks for the line whose ends lie nearest.
+// Searches for the line with the smallest errors.
 class LineSearch {
  public:
   LineSearch(std::span<const RankExchanges> ranks, bool has_latency)

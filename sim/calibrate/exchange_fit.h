@@ -1,10 +1,10 @@
-// What an exchange with replicas takes, fitted to when collectives ended.
+// How long an exchange with replicas takes, fitted to when collectives ended.
 //
-// A rank's link carries the bytes of its exchanges one after the other, as they come; each step
-// then takes a latency. Pieces of reductions go in turn: one starts when the one before has ended.
-// So a collective ends when the last byte of its pieces has left, at so much a byte, and the
-// latencies of its steps are over. Which pieces the link was busy with follows from the same
-// numbers.
+// A rank's link carries the bytes of its exchanges one after the other, in the order in which they
+// come; each step then takes a latency. Pieces of reductions are sequential: each starts when the
+// one before has ended. So a collective ends when the last byte of its pieces has left, at a
+// constant time per byte, and the latencies of its steps are over. The same numbers determine which
+// pieces the link was busy with.
 //
 // Pure functions; any thread.
 #pragma once
@@ -16,7 +16,8 @@
 
 namespace pipesim {
 
-// Of one collective: bytes that could go from then on, in how many steps, and whether in turn.
+// A piece of one collective: bytes that could be sent from then on, in how many steps, and whether
+// in sequence.
 struct ExchangePiece {
   double ready_ns = 0;
   double bytes = 0;
@@ -27,21 +28,21 @@ struct ExchangePiece {
 
 // What one rank exchanged in one iteration.
 struct RankExchanges {
-  std::vector<ExchangePiece> pieces;  // in the order in which they could go
+  std::vector<ExchangePiece> pieces;  // in the order in which they could be sent
   std::vector<double> ends_ns;        // of the collectives
 };
 
 struct ExchangeFit {
   double ns_per_byte = 0;
   double latency_ns = 0;
-  // Whether latency is told from bytes: not where collectives wait for about as many bytes a
-  // step; then all of it is bytes.
+  // Whether latency could be separated from bytes: not if all collectives wait for about as many
+  // bytes per step; then all of the time counts as bytes.
   bool is_told_apart = false;
   std::int64_t collectives = 0;
-  std::vector<double> off_ns;  // by how much each ended later than by the fit
+  std::vector<double> off_ns;  // by how much each ended later than the fit says
 };
 
-// Of those that lie nearest to most of the ends; a few that are far off count little.
+// A robust fit, close to most of the ends; a few that are far off count little.
 ExchangeFit fit_exchanges(std::span<const RankExchanges> ranks);
 
 }  // namespace pipesim

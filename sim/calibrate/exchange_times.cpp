@@ -20,7 +20,7 @@ bool has_exchanges(const RecordedRun& run) {
   return run.about.source == Source::measured && run.about.replicas > 1;
 }
 
-// What each stage of a run sends of a gradient of one byte a number.
+// The numbers of gradients that each stage of a run sends.
 std::vector<std::int64_t> reduced_bytes(const RecordedRun& run) {
   std::vector<std::int64_t> bytes(run.about.rank_of_stage.size());
   for (const Span& span : run.spans) {
@@ -31,7 +31,8 @@ std::vector<std::int64_t> reduced_bytes(const RecordedRun& run) {
   return bytes;
 }
 
-// Whether the costs of an emulated device say how many the stages have.
+// Reads the stages' parameters from the costs of an emulated device; returns whether they are
+// there.
 bool tell_parameters(const RunDescription& about, std::vector<StageCosts>& entries) {
   if (about.costs_json.empty()) return false;
   const CostsFile file = parse_costs(about.costs_json, "the costs of a trace");
@@ -88,7 +89,7 @@ class ExchangeObserver {
 
   void observe(const RecordedIteration& iteration, std::vector<RankExchanges>& all, Samples& took) {
     std::vector<RankExchanges> ranks(static_cast<std::size_t>(run_.ranks));
-    std::vector<const Span*> latest(ranks.size());  // of what each computes
+    std::vector<const Span*> latest(ranks.size());  // of each rank's compute
     for (const Span& span : run_.spans_of(iteration)) {
       const auto rank = static_cast<std::size_t>(span.rank);
       if (is_compute(span.action.kind)) latest[rank] = &span;
@@ -186,7 +187,7 @@ ExchangeTimes exchange_times(std::span<const RecordedRun* const> runs, bool by_l
   result.spread = took.spread();
   if (!fit.is_told_apart) {
     result.notes.push_back(
-        "replicas: all exchanges are of about one size, so that latency can't be told from "
+        "replicas: all exchanges have about the same size, so latency can't be told from "
         "bandwidth; all of it is attributed to bandwidth");
   }
   return result;

@@ -1,11 +1,11 @@
-// What exchanges with replicas take, from recorded runs that have some, in a form that does not
-// depend on how many replicas there are, what they split, and in which buckets they reduce.
+// How long exchanges with replicas take, from recorded runs that have replicas, in a form that does
+// not depend on the number of replicas, what they split, and the buckets in which they reduce.
 //
-// How many parameters layers or stages have is the model's where it is known, or as the costs of
-// an emulated device have it, else told by what a rank sent. Latency and bandwidth are fitted to
-// the ends of REDUCE_GRADs and UNSHARDs (exchange_fit.h): the gradients of a REDUCE_GRAD that goes
-// on while an action makes them are taken to come evenly. That the same replica waits for slower
-// ones is part of both.
+// The number of parameters of layers or stages is the model's if it is known, or that in the costs
+// of an emulated device, else it follows from what a rank sent. Latency and bandwidth are fitted to
+// the ends of REDUCE_GRADs and UNSHARDs (exchange_fit.h): the gradients of a REDUCE_GRAD that
+// overlaps the action that produces them are assumed to come evenly. Both include waiting for
+// slower replicas.
 //
 // Calls share nothing; any thread.
 #pragma once
@@ -24,17 +24,17 @@
 namespace pipesim {
 
 struct ExchangeTimes {
-  std::optional<ReplicaCosts> replicas;  // where any run has exchanges
-  std::optional<Spread> spread;          // of what collectives took, from their start
+  std::optional<ReplicaCosts> replicas;  // if any run has exchanges
+  std::optional<Spread> spread;          // of the times of collectives, from their start
   std::vector<std::string> notes;
 };
 
-// What a run's replicas were, and split.
+// A run's replicas, and what they split.
 Training replicas_of(const RunDescription& about);
 // Over how many replicas a run has split what that stage of ZeRO splits.
 int shards_of(const RunDescription& about, int least_zero);
 
-// Fills in the `parameters` of `entries`, one a layer or stage, whose times are known.
+// Fills in the `parameters` of `entries`, one per layer or stage, whose times are known.
 ExchangeTimes exchange_times(std::span<const RecordedRun* const> runs, bool by_layer,
                              std::vector<StageCosts>& entries);
 

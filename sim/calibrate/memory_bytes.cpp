@@ -29,7 +29,7 @@ class Counters {
     }
   }
 
-  // What the rank holds at an instant; null before its first sample.
+  // The rank's memory at an instant; null before its first sample.
   const MemorySample* at(std::int32_t rank, std::int64_t time_ns) const {
     const auto& own = ranks_[static_cast<std::size_t>(rank)];
     const auto after = std::ranges::upper_bound(own, time_ns, {}, &MemorySample::time_ns);
@@ -41,7 +41,7 @@ class Counters {
   std::vector<std::vector<MemorySample>> ranks_;
 };
 
-// What counters say of a run's stages and ranks.
+// The counters' bytes of a run's stages and ranks.
 struct CountedBytes {
   std::vector<Samples> activations;  // by stage
   std::vector<Samples> residue;
@@ -56,7 +56,7 @@ CountedBytes count(const RecordedRun& run) {
   const Counters counters(run);
   for (std::size_t rank = 0; rank < result.states.size(); ++rank) {
     StateBytes& states = result.states[rank];
-    // Of states that are not split.
+    // For states that are not split.
     for (const MemorySample& sample : counters.of(rank)) {
       states.weights = std::max(states.weights, sample.states.weights);
       states.gradients = std::max(states.gradients, sample.states.gradients);
@@ -70,7 +70,7 @@ CountedBytes count(const RecordedRun& run) {
     for (const ComputeWork& work : work_of(run, iteration).work) {
       const Span& span = *work.span;
       if (span.action.kind != Kind::F && span.action.kind != Kind::I) continue;
-      // What it leaves is noted at its end or a little later, before the next.
+      // Memory after it is sampled at its end or a little later, before the next one.
       const MemorySample* before = counters.at(span.rank, span.start_ns - span.queued_ns);
       const MemorySample* after = counters.at(span.rank, work.released_ns);
       if (before == nullptr || before == after) continue;
@@ -85,8 +85,8 @@ CountedBytes count(const RecordedRun& run) {
   return result;
 }
 
-// What layers or stages send; of those that no other rank received from, as
-// much as the nearest before or else after. The last sends nothing.
+// The output bytes of layers or stages; those that no other rank received from get the nearest
+// earlier one's, else the nearest later one's. The last sends nothing.
 void set_outputs(std::span<const RecordedRun* const> runs, bool by_layer,
                  std::vector<StageCosts>& entries, std::vector<std::string>& notes) {
   std::map<std::size_t, std::pair<std::int64_t, const RecordedRun*>> known;

@@ -7,7 +7,7 @@
 namespace pipesim {
 namespace {
 
-// What one rank did, in the order of its spans.
+// One rank's work, in the order of its spans.
 struct RankSpans {
   std::vector<const Span*> compute;
   std::vector<std::int64_t> arrivals;   // ends of RECVs, sorted
@@ -20,7 +20,7 @@ std::int64_t count_arrivals(const std::vector<std::int64_t>& arrivals, std::int6
   return std::ranges::upper_bound(arrivals, end_ns) - std::ranges::upper_bound(arrivals, start_ns);
 }
 
-void add_rank(const RecordedRun& run, const RankSpans& rank, IterationWork& all) {
+void add_rank(const RecordedRun& run, const RankSpans& rank, bool launches, IterationWork& all) {
   const bool measured = run.about.source == Source::measured;
   std::set<std::pair<std::int32_t, Kind>> seen;
   const auto& compute = rank.compute;
@@ -42,7 +42,7 @@ void add_rank(const RecordedRun& run, const RankSpans& rank, IterationWork& all)
       std::int64_t reached_ns = span.start_ns - span.queued_ns;
       const auto after = std::ranges::upper_bound(rank.exchanged, span.start_ns);
       if (after != rank.exchanged.begin()) reached_ns = std::max(reached_ns, *(after - 1));
-      if (!span.has_input() || span.input_arrival_ns <= reached_ns) {
+      if (launches && (!span.has_input() || span.input_arrival_ns <= reached_ns)) {
         work.occupied_ns += span.start_ns - reached_ns;
       }
       work.received = count_arrivals(rank.arrivals, span.start_ns, work.released_ns);
@@ -59,7 +59,7 @@ std::int64_t OverlappedWork::duration_ns() const {
          std::min(forward->start_ns, backward->start_ns);
 }
 
-IterationWork work_of(const RecordedRun& run, const RecordedIteration& iteration) {
+IterationWork work_of(const RecordedRun& run, const RecordedIteration& iteration, bool launches) {
   std::vector<RankSpans> ranks(static_cast<std::size_t>(run.ranks));
   for (std::size_t i = iteration.begin; i < iteration.end; ++i) {
     const Span& span = run.spans[i];
@@ -72,7 +72,7 @@ IterationWork work_of(const RecordedRun& run, const RecordedIteration& iteration
   for (RankSpans& rank : ranks) {
     std::ranges::sort(rank.arrivals);
     std::ranges::sort(rank.exchanged);
-    add_rank(run, rank, all);
+    add_rank(run, rank, launches, all);
   }
   return all;
 }

@@ -14,17 +14,17 @@ namespace pipesim {
 // A compute action that shares its cell with no other.
 struct ComputeWork {
   const Span* span = nullptr;
-  // How long it kept its rank: to its end, and, where a measurement says when the
-  // rank came to its next compute action, what it did until then, too; from when the rank came
-  // to it where its input was there, which a late launch makes earlier than its start; not while
-  // collectives with replicas went on that it may have waited for.
-  // Without what others took of its processor.
+  // How long it occupied its rank. From when the rank came to it, if its input was there by then,
+  // which is before its start after a late launch, unless launches are excluded; to its end, or, if
+  // a measurement says when the rank came to its next compute action, to that. Excludes collectives
+  // with replicas that it may have waited for, and the time that other processes took from its
+  // processor.
   std::int64_t occupied_ns = 0;
-  // When it let its rank go: its end, or when the rank came to its next compute action.
+  // When it released its rank: its end, or when the rank came to its next compute action.
   std::int64_t released_ns = 0;
-  // Messages whose arrival the rank saw meanwhile.
+  // Messages whose arrival the rank noticed in that time.
   std::int64_t received = 0;
-  // Of its stage and kind in the iteration: finds cold caches.
+  // The first of its stage and kind in the iteration: it finds cold caches.
   bool is_first = false;
 };
 
@@ -41,6 +41,8 @@ struct IterationWork {
   std::vector<OverlappedWork> overlapped;
 };
 
-IterationWork work_of(const RecordedRun& run, const RecordedIteration& iteration);
+// `launches`: late ones are part of what an action takes.
+IterationWork work_of(const RecordedRun& run, const RecordedIteration& iteration,
+                      bool launches = true);
 
 }  // namespace pipesim

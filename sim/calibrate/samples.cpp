@@ -17,7 +17,7 @@ double Samples::typical() const {
   const std::vector<std::int64_t> values = sorted();
   std::size_t out = values.size() / 10;
   if (values.size() >= 3) out = std::max<std::size_t>(out, 1);
-  // Sums of differences stay exact where all samples are alike.
+  // Sums of differences are exact if all samples are equal.
   const std::int64_t base = values[out];
   double sum = 0;
   for (std::size_t i = out; i < values.size() - out; ++i) {

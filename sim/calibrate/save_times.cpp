@@ -13,7 +13,7 @@ namespace {
 
 // A rank's part of a checkpoint.
 struct SavePart {
-  std::int64_t start_ns = 0, end_ns = 0;  // of the write, until its rank is through with it
+  std::int64_t start_ns = 0, end_ns = 0;  // of the write, until its rank has finished it
   std::int64_t copy_ns = 0;
   std::int64_t bytes = 0;
   bool exists = false;
@@ -48,7 +48,7 @@ std::map<std::int32_t, std::vector<SavePart>> parts_of(const RecordedRun& run) {
       own = {span->start_ns, span->end_ns, own.copy_ns, span->bytes, true};
       through_ns[rank] = span->end_ns;
     } else {
-      // It may have waited for the checkpoint before.
+      // It may have waited for the previous checkpoint.
       own.copy_ns =
           span->end_ns - std::max(span->start_ns, std::min(through_ns[rank], span->end_ns));
     }
@@ -87,12 +87,12 @@ std::optional<TypicalSave> typical_save(const RecordedRun& run) {
   return typical;
 }
 
-// What is to be told: the time of a byte and of a sync in the storage, and that of publishing.
+// The unknowns: the time of a byte and of a sync in the storage, and that of publishing.
 enum Unknown : std::size_t { of_byte, of_sync, of_publishing };
 constexpr std::size_t unknowns = 3;
 using Factors = std::array<double, unknowns>;
 
-// What an end is made up of, where all ranks begin at once.
+// The components of an end, if all ranks begin at once.
 Factors factors_of(const TypicalSave& save, std::size_t rank) {
   const auto writers = static_cast<double>(save.writers);
   const std::int64_t own = rank == 0 ? std::ranges::max(save.bytes) : save.bytes[rank];
@@ -120,8 +120,8 @@ double error_of(const std::vector<Row>& rows, const Factors& solution) {
   return sum;
 }
 
-// The least squares of some of the unknowns, by Gaussian elimination of the normal equations in
-// units of the largest factor; nothing where rows don't tell them apart.
+// Least squares for some of the unknowns, by Gaussian elimination of the normal equations in units
+// of the largest factor; nothing if rows don't separate them.
 std::optional<Factors> solve(const std::vector<Row>& rows, const std::vector<std::size_t>& of) {
   const std::size_t n = of.size();
   Factors unit{};
@@ -158,7 +158,7 @@ Factors fit(const std::vector<Row>& rows) {
   const std::vector<std::vector<std::size_t>> choices{
       {of_byte}, {of_byte, of_publishing}, {of_byte, of_sync}, {of_byte, of_sync, of_publishing},
       {of_sync}, {of_sync, of_publishing}};
-  constexpr double better = 0.98;  // of the error, and what rounding makes of it
+  constexpr double better = 0.98;  // ratio of errors; allows for rounding
   constexpr double rounding = 4;
   std::optional<Factors> best;
   double least = 0;
@@ -186,8 +186,8 @@ SaveCosts costs_of(const Factors& solution, const TypicalSave& save) {
   return costs;
 }
 
-// Ranks that begin later than others share less: by how much their ends differ from those of the
-// factors follows from the model, with what has been found so far.
+// Ranks that begin later share less: the model, with the values found so far, gives how much their
+// ends differ from those of the factors.
 Factors fit_with_starts(const std::vector<TypicalSave>& saves) {
   constexpr int most_rounds = 8;
   Factors solution{};
@@ -265,7 +265,8 @@ SaveTimes save_times(std::span<const RecordedRun* const> runs, bool by_layer,
     saves.push_back(std::move(*own));
   }
   if (saves.empty()) return result;
-  // Writes beside compute share processors with it; they tell rates only where no others do.
+  // Background writes share processors with compute; they determine rates only if there are no
+  // others.
   std::vector<TypicalSave> undisturbed = saves;
   std::erase_if(undisturbed, &TypicalSave::copies);
   const Factors solution = fit_with_starts(undisturbed.empty() ? saves : undisturbed);

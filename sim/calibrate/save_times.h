@@ -1,10 +1,10 @@
-// What checkpoints take, told from the SAVEs of recorded runs.
+// How long checkpoints take, estimated from the SAVEs of recorded runs.
 //
-// Each rank's part is taken as it is at its median over all checkpoints of a run: when it begins
-// after the first rank's, when the rank is through, and, of an asynchronous one, how long it
-// copied. Rate, sync and publication are those of the model (sim/cost/save_costs.h) with the least
-// squared error, none of them negative: with the fewest of the three that explain as much. Where
-// all ranks write as many bytes, syncs can't be told from bytes, and all is the rate. Calls share
+// Each rank's part is taken at its median over all checkpoints of a run: when it begins after the
+// first rank's, when the rank is done, and, if asynchronous, how long it copied. Rate, sync and
+// publication are those of the model (sim/cost/save_costs.h) with the least squared error, none of
+// them negative, with the fewest of the three that explain as much. If all ranks write equally many
+// bytes, syncs can't be separated from bytes, and all of the time counts as the rate. Calls share
 // nothing; any thread.
 #pragma once
 
@@ -19,13 +19,13 @@
 namespace pipesim {
 
 struct SaveTimes {
-  std::optional<SaveCosts> save;  // nothing where no run saved
+  std::optional<SaveCosts> save;  // absent if no run saved
   std::int64_t checkpoints = 0;   // that count
   std::vector<std::string> notes;
 };
 
-// `entries`: stages, or layers, with the bytes of their states; where what ranks wrote follows
-// from those, `save` is without bytes. Bytes by rank are those of the first run that saves.
+// `entries`: stages, or layers, with the bytes of their states; if what ranks wrote follows from
+// those, `save` has no bytes. Bytes by rank are those of the first run that saves.
 SaveTimes save_times(std::span<const RecordedRun* const> runs, bool by_layer,
                      const std::vector<StageCosts>& entries);
 

@@ -30,14 +30,14 @@ std::vector<double> solve(Matrix a, std::vector<double> b) {
   return b;
 }
 
-// A group of parts that share sums, directly or by way of others, and those sums.
+// A group of parts that share sums, directly or via others, and those sums.
 struct Sharing {
   std::vector<std::size_t> parts;  // ascending
   std::vector<const PartsSum*> sums;
 };
 
 std::vector<Sharing> groups_of(const std::vector<PartsSum>& sums, std::size_t parts) {
-  std::vector<std::size_t> towards(parts);  // a part of the same group, itself at its head
+  std::vector<std::size_t> towards(parts);  // a part of the same group; the head's is itself
   std::iota(towards.begin(), towards.end(), std::size_t{0});
   const auto head = [&](std::size_t part) {
     while (towards[part] != part) part = towards[part] = towards[towards[part]];
@@ -67,7 +67,7 @@ std::vector<double> parts_of(const Sharing& group, const std::vector<double>& ex
   for (const std::size_t part : group.parts) largest = std::max(largest, expected[part]);
   if (group.sums.empty()) return {expected[group.parts.front()]};
   if (whole <= 0) return std::vector<double>(parts);
-  std::vector<double> scale;  // that brings each near 1; 0 for one that is none
+  std::vector<double> scale;  // scales each to about 1; 0 for parts that are 0
   for (const std::size_t part : group.parts) {
     scale.push_back(std::max(expected[part], largest > 0 ? 1e-3 * largest : whole) / whole);
   }
@@ -75,9 +75,8 @@ std::vector<double> parts_of(const Sharing& group, const std::vector<double>& ex
     return static_cast<std::size_t>(std::ranges::lower_bound(group.parts, part) -
                                     group.parts.begin());
   };
-  // The unknowns are ratios to what is expected, which are 1 but for what the
-  // sums say: min |A x - b|^2 + tiny |x - 1|^2. Where one comes out below 0, its
-  // part is none, and the others are found without it.
+  // The unknowns are ratios to the expected values, 1 unless the sums say otherwise: min |A x -
+  // b|^2 + tiny |x - 1|^2. If one is negative, its part is 0, and the others are solved without it.
   constexpr double tiny = 1e-11;
   for (;;) {
     Matrix normal(parts, std::vector<double>(parts));

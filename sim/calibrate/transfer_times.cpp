@@ -19,7 +19,7 @@ struct Transfer {
   int to = 0;
   std::int64_t bytes = 0;
   std::int64_t took_ns = 0;
-  bool counts = true;  // its receiver stood waiting for it
+  bool counts = true;  // its receiver was already waiting
 };
 
 void collect(const RecordedRun& run, const RecordedIteration& iteration,
@@ -48,9 +48,9 @@ void collect(const RecordedRun& run, const RecordedIteration& iteration,
 
 using Edge = std::pair<int, int>;
 
-// What a byte adds, by least squares through the medians of each edge and size.
-// Edges may differ in latency: sizes are compared on the same edge, and only
-// where no edge has two of them, on all. 0 where larger messages take no longer.
+// The time per byte, by least squares through the medians of each edge and size. Edges may differ
+// in latency: sizes are compared on the same edge, or on all if no edge has two of them. 0 if
+// larger messages take no longer.
 double fit_ns_per_byte(const std::vector<Transfer>& transfers) {
   std::map<Edge, std::map<std::int64_t, Samples>> by_edge;
   for (const Transfer& transfer : transfers) {
@@ -90,13 +90,13 @@ double fit_ns_per_byte(const std::vector<Transfer>& transfers) {
 }
 
 void set_bandwidth(double ns_per_byte, Link& link) {
-  // A rate beyond what costs may have is as good as none.
+  // A rate beyond the limit of costs counts as unlimited.
   if (ns_per_byte * static_cast<double>(max_bytes_per_second) < 1e9) return;
   link.bytes_per_second =
       std::max(std::int64_t{1}, static_cast<std::int64_t>(std::llround(1e9 / ns_per_byte)));
 }
 
-// What a transfer took beside the time of its bytes.
+// The time of a transfer without that of its bytes.
 std::int64_t beside_bytes(const Link& link, const Transfer& transfer) {
   return transfer.took_ns - Costs().occupied_ns(link, transfer.bytes);
 }
@@ -108,7 +108,7 @@ Link fit(const std::vector<Transfer>& transfers) {
   for (const Transfer& transfer : transfers) beside.add(beside_bytes(link, transfer));
   link.latency_ns = beside.quantile(0.5);
   if (link.latency_ns >= 0) return link;
-  // Bytes explain more than there is: then they explain all.
+  // Bytes explain more than the whole: then they explain all.
   double xx = 0;
   double xy = 0;
   for (const Transfer& transfer : transfers) {
@@ -122,7 +122,7 @@ Link fit(const std::vector<Transfer>& transfers) {
 }
 
 void add_edges(const std::vector<Transfer>& transfers, TransferTimes& result) {
-  std::map<Edge, std::pair<Samples, Samples>> by_edge;  // beside bytes, and whole
+  std::map<Edge, std::pair<Samples, Samples>> by_edge;  // without bytes, and whole
   for (const Transfer& transfer : transfers) {
     auto& [beside, whole] = by_edge[{transfer.from, transfer.to}];
     beside.add(beside_bytes(result.p2p, transfer));
@@ -133,7 +133,7 @@ void add_edges(const std::vector<Transfer>& transfers, TransferTimes& result) {
     const std::int64_t latency_ns = beside.quantile(0.5);
     const std::int64_t noise_ns = beside.quantile(0.9) - beside.quantile(0.1);
     if (std::abs(latency_ns - result.p2p.latency_ns) <= noise_ns) continue;
-    // Where its bytes would take longer than it does, all of it is latency.
+    // If its bytes would take longer than it does, all of it is latency.
     result.edges[edge] = latency_ns >= 0 ? Link{latency_ns, result.p2p.bytes_per_second}
                                          : Link{whole.quantile(0.5), std::nullopt};
   }

@@ -1,5 +1,5 @@
-// What a message takes from one rank to another, from recorded runs: latency
-// and bandwidth, overall and of edges that differ.
+// How long a message takes from one rank to another, from recorded runs: latency and bandwidth,
+// overall and for edges that differ.
 //
 // Plain values; calls share nothing; any thread.
 #pragma once
@@ -20,23 +20,21 @@ namespace pipesim {
 struct TransferTimes {
   Link p2p;
   std::map<std::pair<int, int>, Link> edges;
-  // Of those that count, as costs have them: without what receiving takes.
+  // Of those that count, as in costs: without the receiver's time.
   std::optional<Spread> spread;
   std::int64_t transfers = 0;       // all, awaited or not
   std::vector<std::int64_t> sizes;  // of messages, ascending
   std::vector<std::string> notes;
 };
 
-// Of a message, `receive_ns` is compute of its receiver, and no part of its
-// time. Measured, those count that their receiver stood waiting for when they
-// were sent, until the action that needs them starts; where there are none, the
-// fastest tenth. Of a prediction or a profile all count, from when both ends
-// were there to the arrival.
+// A message's `receive_ns` is compute of its receiver, not part of the message's time. In a
+// measurement, those messages count that their receiver was already waiting for when they were
+// sent, until the action that needs them starts; if there are none, the fastest tenth. In a
+// prediction or a profile all count, from when both ends were there to the arrival.
 //
-// Their medians by edge and size are fitted by latency + bytes / bandwidth; with
-// one size only all of it is latency. An edge has a latency of its own where its
-// messages take longer or shorter by more than the 10th and the 90th percentile
-// of what they take are apart.
+// Their medians by edge and size are fitted by latency + bytes / bandwidth; with only one size, all
+// of it is latency. An edge has its own latency if its messages' times differ from the others' by
+// more than the distance between the 10th and the 90th percentile.
 TransferTimes transfer_times(std::span<const RecordedRun* const> runs, std::int64_t receive_ns);
 
 }  // namespace pipesim

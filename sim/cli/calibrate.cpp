@@ -24,6 +24,7 @@ struct CalibrateFlags {
   std::vector<std::string> traces;
   ProfileFlags profile;
   Flag output;
+  bool quiet = false;
 };
 
 void check_output(const CalibrateFlags& flags) {
@@ -51,7 +52,7 @@ std::string heading(const std::vector<RecordedRun>& runs, int width) {
   return out;
 }
 
-// A time with the spread of its samples; blank where there is none.
+// A time with the spread of its samples; blank if there is none.
 std::string cell(const TableUnit& unit, std::int64_t time_ns, const std::optional<Spread>& spread) {
   std::string range;
   if (spread) {
@@ -62,8 +63,8 @@ std::string cell(const TableUnit& unit, std::int64_t time_ns, const std::optiona
   return fmt::format(" {:>7} {:<11}", unit.text(time_ns), range);
 }
 
-// Layers or stages, a line each: what the costs have, and the samples' p10-p90.
-// Where B was not measured in two parts, each has half of its spread, as of its time.
+// Layers or stages, one per line: the costs, and the samples' p10-p90. If B was not measured in two
+// parts, each has half of its spread, and of its time.
 std::string costs_table(const CostsFile& costs) {
   const std::vector<StageCosts>& entries = costs.layers.empty() ? costs.costs.stages : costs.layers;
   const Provenance& provenance = *costs.calibration;
@@ -108,7 +109,7 @@ std::string link_text(const Link& link) {
   return format_time(link.latency_ns) + bandwidth;
 }
 
-// Of each rank, or of all layers together.
+// For each rank, or for all layers together.
 std::string closing_text(const CostsFile& costs, std::int64_t StageCosts::*of_layer,
                          const std::optional<std::int64_t>& every,
                          const std::vector<std::int64_t>& by_rank) {
@@ -183,8 +184,8 @@ std::string sentences(const char* heading, const std::vector<std::string>& list,
 
 void run(const CalibrateFlags& flags, const CommandLine& command) {
   check_output(flags);
-  if (is_one_input_run(flags.traces, command, {"traces", "--output"})) {
-    return calibrate_input_run(flags.traces.front(), *flags.output);
+  if (is_one_input_run(flags.traces, command, {"traces", "--output", "--quiet"})) {
+    return calibrate_input_run(flags.traces.front(), *flags.output, flags.quiet);
   }
   OutputFile output(*flags.output);
   std::optional<Progress> progress(std::in_place);
@@ -200,6 +201,7 @@ void run(const CalibrateFlags& flags, const CommandLine& command) {
   output.write(to_json(calibration.costs));
   output.commit();
   progress.reset();
+  if (flags.quiet) return;
 
   const int width = standard_output().width;
   std::string warnings;
@@ -218,7 +220,8 @@ void set_up_calibrate(CommandLine& command) {
   auto flags = std::make_shared<CalibrateFlags>();
   command.add_flags(
       "", {FlagHelp("traces", &flags->traces, "TRACE", "runs of one model, see below").required(),
-           FlagHelp("-o,--output", &flags->output, "FILE.json", "costs.json to write").required()});
+           FlagHelp("-o,--output", &flags->output, "FILE.json", "costs.json to write").required(),
+           FlagHelp("--quiet", &flags->quiet, "prints no report")});
   command.add_flags("Input", profile_flag_help(flags->profile));
   command.set_work([flags, &command] { run(*flags, command); });
   command.set_footer(

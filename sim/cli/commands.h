@@ -1,4 +1,4 @@
-// The commands of pipesim, one file each: what gives each its flags and its work.
+// The commands of pipesim, one file each: the functions that set up their flags and work.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ void set_up_import(CommandLine& command);     // pipesim import
 void set_up_goodput(CommandLine& command);    // pipesim goodput
 void add_presets(CommandLine& program);       // pipesim models, clusters, software, devices
 
-// What flags may be given by name, for completions.
+// The names that flags accept, for completions.
 std::vector<KnownNames> known_names();
 
 }  // namespace pipesim::cli

@@ -7,6 +7,7 @@
 #include "sim/cli/input_commands.h"
 #include "sim/cli/outputs.h"
 #include "sim/compare/comparison.h"
+#include "sim/compare/rank_comparison.h"
 #include "sim/input/profile_flags.h"
 #include "sim/report/html.h"
 #include "sim/report/json.h"
@@ -39,7 +40,7 @@ std::vector<NamedFile> named_files(const CompareFlags& flags) {
   return files;
 }
 
-// Whether both are of input pipelines; an input error where only one of all is.
+// Whether all are traces of input pipelines; throws an input error if only some are.
 bool are_input_traces(const CompareFlags& flags, const CommandLine& command) {
   const bool first = is_input_trace(flags.files[0]), second = is_input_trace(flags.files[1]);
   if (first != second) {
@@ -90,12 +91,18 @@ void run(const CompareFlags& flags, const CommandLine& command) {
   const RecordedRun measured = read_run({flags.files.begin() + 1, flags.files.end()}, options);
   check_that_it_counts(said, {&measured, &predicted});
   progress->show("comparing");
-  const Comparison comparison = compare(predicted, measured);
+  const std::string apart = stages_differ(predicted, measured);
+  if (!apart.empty() && (flags.operations || flags.html)) {
+    throw input_error(fmt::format("{}: it is about actions, of which none is compared: {}",
+                                  flags.operations ? "--operations" : "--html", apart));
+  }
+  const Comparison comparison =
+      apart.empty() ? compare(predicted, measured) : compare_ranks(predicted, measured);
   if (operations) operations->write(operations_csv(comparison));
   if (html) html->write(comparison_html(predicted, measured, comparison));
   if (operations) operations->commit();
   if (html) html->commit();
-  if (figure.is_wanted()) figure.write({timelines_of(comparison)});
+  if (figure.is_wanted()) figure.write({timelines_of(predicted, measured, comparison)});
   progress.reset();
   print(flags.json ? comparison_json(predicted, measured, comparison)
                    : comparison_report(predicted, measured, comparison, standard_output()));

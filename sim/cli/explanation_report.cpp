@@ -24,7 +24,7 @@ std::string share(std::int64_t part, std::int64_t whole) {
 
 // ---- Time
 
-// The uses, and what follows them.
+// The uses, then further labels.
 std::vector<std::string> labels_of(const std::vector<std::string>& more) {
   std::vector<std::string> labels{""};
   for (std::size_t u = 0; u < time_use_count; ++u) {
@@ -70,7 +70,7 @@ std::string layer_table(const Explanation& explanation, std::size_t width) {
   return out;
 }
 
-// Neighbouring ranks whose times are the same.
+// Neighbouring ranks with the same times.
 struct Ranks {
   std::size_t first;
   std::size_t last;
@@ -119,7 +119,7 @@ std::string rank_time_table(const Explanation& explanation, std::int64_t makespa
   return out;
 }
 
-// Empty where replicas exchange nothing while ranks compute.
+// Empty if replicas exchange nothing while ranks compute.
 std::string next_to_compute_table(const Explanation& explanation, std::size_t width) {
   const auto any = [](const RankUse& rank) { return rank.beside.any(); };
   if (std::ranges::none_of(explanation.ranks, any)) return {};
@@ -164,7 +164,7 @@ ByteUnit byte_unit(std::int64_t most) {
   return {"GiB", 1024.0 * static_cast<double>(mib)};
 }
 
-// `activation_memory`: of the software, the factor that activations have in them.
+// `activation_memory`: the software's factor included in activations.
 std::string memory_table(const Explanation& explanation, std::int64_t memory_bytes,
                          double activation_memory, std::size_t width) {
   std::int64_t most = 0;

@@ -1,4 +1,4 @@
-// --explain for people: tables of time and memory.
+// The report of --explain: tables of time and memory.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace pipesim::cli {
 
-// `memory_bytes`: what ranks have to fit into.
+// `memory_bytes`: the memory limit of a rank.
 std::string explanation_report(const CostModel& model, const Explanation& explanation,
                                std::int64_t makespan_ns, std::int64_t memory_bytes, int width);
 

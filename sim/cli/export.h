@@ -1,6 +1,7 @@
-// A layout as what other programs are started with.
+// A layout as the configuration of other programs.
 //
-// What they can't do is an input error that says how to have a plan without it. Pure; any thread.
+// Features that they lack are an input error that says how to get a plan without them. Pure; any
+// thread.
 #pragma once
 
 #include <string>
@@ -17,24 +18,24 @@ struct ExportedFile {
   std::string text;
 };
 
-// Formats, as --export names them: "megatron" and "torchtitan". The first file is the
-// configuration; a second one, if there is any, the schedule that the first names.
+// Formats of --export: "megatron" and "torchtitan". The first file is the configuration; a second
+// one, if any, the schedule that the first names.
 std::vector<ExportedFile> export_layout(std::string_view format, const PlanSpace& space,
                                         const PlanPoint& point, const LayersOfStages& layers);
 
-// An input error where there is no such format.
+// Throws an input error if there is no such format.
 void check_export_format(std::string_view format);
 
-// Prints what is one file, or writes all into a folder, which is made where there is none.
+// Prints a single file, or writes all into a folder, which is created if missing.
 void write_export(const std::vector<ExportedFile>& files, const Flag& folder);
 
-// Arguments of Megatron-LM, as an array of a shell.
+// Arguments of Megatron-LM, as a shell array.
 std::string megatron_arguments(const PlanSpace& space, const PlanPoint& point,
                                const LayersOfStages& layers);
-// TOML of torchtitan; `schedule` names the file of the schedule, where PyTorch knows none.
+// TOML of torchtitan; `schedule` names the file of the schedule if it is not one of PyTorch's.
 std::string torchtitan_toml(const PlanSpace& space, const PlanPoint& point,
                             const LayersOfStages& layers, const std::string& schedule);
-// Whether it needs such a file.
+// Whether a point needs such a file.
 bool torchtitan_needs_csv(const PlanPoint& point);
 
 }  // namespace pipesim::cli

@@ -1,4 +1,4 @@
-// The inverse of sim/import/megatron.cpp, which has the source of the arguments.
+// The inverse of sim/import/megatron.cpp, which cites the source of the arguments.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -95,7 +95,7 @@ class MegatronExport {
     add("--attention-backend", attention_name(training_.attention));
   }
 
-  // Filled up to what ranks share evenly.
+  // Padded so that ranks share it evenly.
   void add_vocabulary() {
     constexpr std::int64_t usual = 128;
     std::int64_t divisor = usual;

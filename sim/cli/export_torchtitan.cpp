@@ -1,4 +1,4 @@
-// The inverse of sim/import/torchtitan.cpp, which has the source of the settings.
+// The inverse of sim/import/torchtitan.cpp, which cites the source of the settings.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,7 +15,7 @@ namespace pipesim::cli {
 namespace {
 
 // Those that torch.distributed.pipelining generates by itself. Megatron-LM's order is the same as
-// PyTorch's where stages divide the microbatches, as in a plan.
+// PyTorch's if stages divide the microbatches, as in a plan.
 constexpr std::pair<std::string_view, std::string_view> pytorch_schedules[] = {
     {"1f1b", "1F1B"},
     {"gpipe", "GPipe"},

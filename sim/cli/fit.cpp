@@ -75,7 +75,7 @@ void run_fit(const FitFlags& flags) {
   FitView view{start, table, runs, measured.notes,           cluster, fitted,
                {},    {},    {},   flags.output.value_or("")};
   view.before = predict_all(cluster, runs);
-  // What is reported is what the file predicts.
+  // The report shows the file's predictions.
   view.after = predict_all(parse_cluster(text, flags.output.value_or("the fitted cluster")), runs);
   progress->show("choosing the next run to measure");
   view.next = next_run(table, runs, start, fitted, cluster);

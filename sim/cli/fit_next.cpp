@@ -16,7 +16,7 @@ struct ShapeMove {
   int tensor = 0, stages = 0, replicas = 0, batch = 0;
 };
 
-// Of one number, then of two.
+// Moves of one number, then of two.
 std::vector<ShapeMove> shape_moves() {
   constexpr std::array fields{&ShapeMove::tensor, &ShapeMove::stages, &ShapeMove::replicas,
                               &ShapeMove::batch};
@@ -41,7 +41,7 @@ std::vector<ShapeMove> shape_moves() {
   return moves;
 }
 
-// Where the number can be halved; true then.
+// Halves or doubles the number; false if it can't be halved.
 bool move_number(int power, std::int64_t& number) {
   if (power > 0) number *= 2;
   if (power < 0) {
@@ -142,7 +142,7 @@ std::optional<NextRun> next_run(const RunTable& table, const std::vector<Measure
         ++tried;
         if (!best || promise.spread > best->promise.spread) best = {std::move(cells), promise, 0};
       } catch (const Error&) {
-        continue;  // one that can't be
+        continue;  // an impossible one
       }
     }
   }

@@ -1,7 +1,7 @@
-// Which further run would narrow a fit most: of some near those that were measured, the one whose
-// time is known least.
+// Which further run would narrow a fit most: of some near those measured, the one with the most
+// uncertain time.
 //
-// Pure but for the models' files that rows name; any thread.
+// Pure except for reading the model files that rows name; any thread.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,9 @@ struct NextRun {
   int tried = 0;
 };
 
-// Each is one of the table's with tensor-parallel ranks, stages, replicas or the microbatch's size
-// doubled or halved, one or two of them, of as large a batch, on half to twice as many devices, and
-// fits their memory; tensor-parallel ranks stay
-// within a node. Nothing where there is none.
+// Candidates are the table's runs with one or two of tensor-parallel ranks, stages, replicas and
+// the microbatch's size doubled or halved, with the same batch, on half to twice as many devices,
+// if they fit in memory; tensor-parallel ranks stay within a node. Nothing if there is none.
 std::optional<NextRun> next_run(const RunTable& table, const std::vector<MeasuredIteration>& runs,
                                 const FitStart& start, const FittedCluster& fitted,
                                 const Cluster& cluster);

@@ -22,7 +22,7 @@ double error_of(std::int64_t predicted, std::int64_t measured) {
   return static_cast<double>(predicted) / static_cast<double>(measured) - 1;
 }
 
-// Of each run, with the words for its column.
+// Errors of each run, with the heading of their column.
 struct ErrorColumn {
   std::string_view name;
   std::vector<double> errors;
@@ -39,14 +39,14 @@ struct ErrorColumn {
   }
 };
 
-// Of what a question asks: times of all runs, or peaks of those that have one.
+// The errors of one problem: times of all runs, or peaks of those that have one.
 struct ErrorTable {
-  std::vector<std::size_t> runs;  // places of its rows
+  std::vector<std::size_t> runs;  // indices of its rows
   std::vector<std::string> measured;
-  std::vector<ErrorColumn> columns;              // by others only where they are fitted
+  std::vector<ErrorColumn> columns;              // by others only if fitted
   const std::vector<double>* weights = nullptr;  // likewise
 
-  // Of a row; whether the fit passes it by.
+  // Whether the fit ignores a row.
   bool is_outlier(std::size_t row) const {
     constexpr double least = 0.3;
     return weights != nullptr && (*weights)[row] < least;
@@ -167,7 +167,7 @@ std::string runs_table(const FitView& view, const ErrorTable& table, std::string
   return out;
 }
 
-// What traces say of single kinds, before and after.
+// Traces' times of single kinds, before and after.
 constexpr std::array traced_kinds{std::pair("forward", &KindTimes::forward_ns),
                                   std::pair("backward", &KindTimes::backward_ns),
                                   std::pair("messages", &KindTimes::messages_ns)};
@@ -209,7 +209,7 @@ std::vector<std::string> next_command(const FitView& view) {
   return words;
 }
 
-// Lines that a shell takes as one.
+// Lines that a shell reads as one.
 std::string shell_lines(const std::vector<std::string>& words, int width) {
   std::string out;
   std::string line = " ";

@@ -1,4 +1,4 @@
-// What `pipesim fit` found: constants, errors of runs, the run to measure next; in words and as
+// The results of `pipesim fit`: constants, errors of runs, the run to measure next; as text and as
 // JSON.
 #pragma once
 
@@ -15,12 +15,12 @@ struct FitView {
   const RunTable& table;
   const std::vector<MeasuredIteration>& runs;
   const std::string& notes;  // of traces
-  const Cluster& cluster;    // that the fit started from
+  const Cluster& cluster;    // the one the fit started from
   const FittedCluster& fitted;
-  std::vector<PredictedRun> before;  // by that cluster
-  std::vector<PredictedRun> after;   // by the file that is written
+  std::vector<PredictedRun> before;  // with that cluster
+  std::vector<PredictedRun> after;   // with the file that is written
   std::optional<NextRun> next;
-  std::string file;  // what predicts the next run: that file, or the start where none is written
+  std::string file;  // predicts the next run: that file, else the starting one
 };
 
 std::string fit_report(const FitView& view, int width);

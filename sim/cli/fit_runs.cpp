@@ -20,7 +20,7 @@
 namespace pipesim::cli {
 namespace {
 
-// Those that are flags, in the order in which a command line has them.
+// Columns that are flags, in the order of a command line.
 constexpr std::array run_columns{"model",
                                  "schedule",
                                  "stages",
@@ -82,7 +82,7 @@ std::vector<std::string> cells_of(std::string_view line, const std::string& plac
   }
 }
 
-// Lines that hold something, with their numbers.
+// Non-empty lines, with their numbers.
 class LinesOfRuns {
  public:
   explicit LinesOfRuns(const std::string& path) : file_(path), text_(read_file(path)) {
@@ -262,7 +262,7 @@ PredictionRequest run_request(const RunCells& cells, const FitStart& start) {
 
 namespace {
 
-// What is to be known of the row's trace goes to `notes`.
+// Appends remarks on the row's trace to `notes`.
 MeasuredIteration measured_run(const RunRow& row, const FitStart& start, std::string& notes) {
   MeasuredIteration run;
   const Flag seconds = cell(row.cells, "seconds");

@@ -1,4 +1,4 @@
-// RUNS.csv: measured iterations, a row each, in columns that are called like flags.
+// RUNS.csv: measured iterations, one per row, in columns named like flags.
 //
 // traces/FORMAT.md, "Measured runs", has the columns. Plain values; any thread.
 #pragma once
@@ -13,8 +13,8 @@
 
 namespace pipesim::cli {
 
-// A row by its columns; empty cells are left away. Paths of models and traces are as they count
-// from here.
+// A row by its columns, without empty cells. Paths of models and traces are relative to the current
+// folder.
 using RunCells = std::map<std::string, std::string, std::less<>>;
 
 struct RunRow {
@@ -27,22 +27,22 @@ struct RunTable {
   std::vector<RunRow> rows;
 };
 
-// An input error of file, line and column where it can't be.
+// Throws an input error with file, line and column if it can't be read.
 RunTable read_run_table(const std::string& path);
 
-// What a row is a run of. An input error, in the words of the command line.
+// The request for a row's run. Throws an input error in the terms of the command line.
 PredictionRequest run_request(const RunCells& cells, const FitStart& start);
 
 struct MeasuredRuns {
-  std::vector<MeasuredIteration> runs;  // one a row
-  std::string notes;                    // of their models and traces, a line each
+  std::vector<MeasuredIteration> runs;  // one per row
+  std::string notes;                    // of their models and traces, one per line
 };
-// An error says which line. Peaks are the rows' `peak_...`; what an iteration took is `seconds`, or
-// where there are none the trace's.
+// Errors name the line. Peaks are the rows' `peak_...`; an iteration's time is `seconds`, or else
+// the trace's.
 MeasuredRuns measured_runs(const RunTable& table, const FitStart& start);
 
-// The flags that predict a row, without cluster and software, each with its value as a shell takes
-// it.
+// The flags that predict a row, without cluster and software, each with its value, quoted for a
+// shell.
 std::vector<std::string> run_flags(const RunCells& cells);
 
 }  // namespace pipesim::cli

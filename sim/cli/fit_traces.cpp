@@ -17,17 +17,17 @@
 namespace pipesim::cli {
 namespace {
 
-// Throws where what the trace has of something is not what the row says.
+// Throws if the trace contradicts the row.
 class SameRun {
  public:
   explicit SameRun(const std::string& path) : path_(path) {}
 
   void require(bool is_same, const std::string& traced, const std::string& asked) const {
     if (is_same) return;
-    throw input_error(fmt::format(
-        "trace: {} is of {}, but the row is of {}; give the trace of this run, or correct "
-        "the row",
-        path_, traced, asked));
+    throw input_error(
+        fmt::format("trace: {} has {}, but the row has {}; give the trace of this run, or correct "
+                    "the row",
+                    path_, traced, asked));
   }
   void require_count(std::int64_t traced, std::int64_t asked, std::string_view name) const {
     require(traced == asked, plural(traced, name), plural(asked, name));
@@ -41,7 +41,7 @@ std::string list_text(const std::vector<int>& values) {
   return fmt::format("{}", fmt::join(values, ","));
 }
 
-// What each rank computed, in its order; empty where any cell holds several actions, which may be
+// Each rank's compute actions, in order; empty if any cell has several actions, which may be
 // recorded as one or as several.
 std::vector<std::vector<Action>> computed_by(const ActionLists& lists) {
   std::vector<std::vector<Action>> all(static_cast<std::size_t>(lists.ranks()));
@@ -74,10 +74,10 @@ void require_same(const RecordedRun& run, const std::string& path,
   const std::vector<int> rank_of_stage = schedule.placement.rank_of_stage();
   same.require(about.rank_of_stage == rank_of_stage,
                "virtual stages on ranks " + list_text(about.rank_of_stage),
-               "such on ranks " + list_text(rank_of_stage));
+               "them on ranks " + list_text(rank_of_stage));
   if (!about.layout.empty()) {
     const std::vector<int> layout = CostSource(request.costs).layout_of(schedule);
-    same.require(about.layout == layout, "layers dealt out as " + list_text(about.layout),
+    same.require(about.layout == layout, "layers split as " + list_text(about.layout),
                  list_text(layout));
   }
   const auto order = computed_by(schedule.actions);
@@ -89,7 +89,7 @@ void require_same(const RecordedRun& run, const std::string& path,
     const std::string name = std::exchange(model.name, asked.model.name);
     same.require(model == asked.model, "model " + printable(name), printable(asked.model.name));
   }
-  if (about.source != Source::measured) return;  // others don't tell
+  if (about.source != Source::measured) return;  // others don't have it
   const Training& training = asked.training;
   same.require_count(about.replicas, asked.replicas(schedule.ranks()), "replica");
   same.require_count(about.tensor_parallel, training.tensor_parallel, "tensor-parallel rank");
@@ -126,7 +126,7 @@ RecordedRun read_trace(const std::string& path, const ReadOptions& options) {
 TracedRun read_traced_run(const std::string& path, const PredictionRequest& request) {
   ReadOptions options;
   options.samples = false;
-  // By which a profile's actions are told where it does not name them.
+  // Identifies a profile's actions if it does not name them.
   options.profile.program = rows_of(request.schedule.schedule);
   options.profile.program_flag = "trace: the row's schedule";
   const RecordedRun run = read_trace(path, options);

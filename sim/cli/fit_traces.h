@@ -1,6 +1,6 @@
-// What a recorded run says of a row of RUNS.csv.
+// The measurements in the recorded run of a row of RUNS.csv.
 //
-// Depends on the file alone; any thread.
+// Depends only on the file; any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct TracedRun {
   std::int64_t iterations = 0;
   KindTimes kinds;
   Source source = Source::measured;
-  std::string warnings;  // a line each
+  std::string warnings;  // one per line
 };
 
 // A trace of ours, or a profile: a file, or a folder with one per rank. Its pipeline must be that
-// of the request, else an input error says in what it is another.
+// of the request, else an input error says in what they differ.
 TracedRun read_traced_run(const std::string& path, const PredictionRequest& request);
 
 }  // namespace pipesim::cli

@@ -41,8 +41,8 @@ std::vector<FlagHelp> schedule_and_costs(ScheduleFlags& schedule, CostFlags& cos
           {"--layout", &costs.layout, "", ""}};
 }
 
-// Of an iteration that is to be predicted, the first flag that was given. Model, cluster,
-// precision and devices count by themselves, too.
+// The first given flag that only a predicted iteration needs. Model, cluster, precision and devices
+// are useful without a prediction, too.
 std::string first_of_prediction(const GoodputFlags& flags) {
   ScheduleFlags schedule = flags.schedule;
   CostFlags costs = flags.costs;
@@ -70,7 +70,7 @@ std::int64_t positive_duration(const std::string& text, std::string_view where,
   return ns;
 }
 
-// Predicts the iteration of the job, whose devices a model may say.
+// Predicts the iteration of the job; a model may determine its devices.
 void predict_iteration(const GoodputFlags& flags, GoodputJob& job,
                        std::optional<std::int64_t>& saved_bytes) {
   CostFlags costs = flags.costs;
@@ -102,7 +102,7 @@ void predict_iteration(const GoodputFlags& flags, GoodputJob& job,
   saved_bytes = checkpoint_bytes(prepared.model->model(), prepared.model->training().precision);
 }
 
-// The same where the iteration's time is given, or not known.
+// The same if the iteration's time is given, or unknown.
 void read_model(const GoodputFlags& flags, GoodputJob& job,
                 std::optional<std::int64_t>& saved_bytes) {
   if (flags.iteration_time) {
@@ -119,7 +119,7 @@ void read_model(const GoodputFlags& flags, GoodputJob& job,
       model, of.precision ? parse_precision(*of.precision, "--precision") : Precision::bf16);
 }
 
-// How long a save holds training up, and is written beside it.
+// How long a save delays training, and is written in the background.
 void read_saves(const GoodputFlags& flags, std::optional<std::int64_t> model_bytes,
                 GoodputJob& job) {
   Checkpointing& saves = job.question.job;
@@ -171,7 +171,7 @@ void read_saves(const GoodputFlags& flags, std::optional<std::int64_t> model_byt
   saves.hold_ns = moving_ns(*job.checkpoint_bytes, rate, job.devices, "--copy");
 }
 
-// `first` is the number that --mtbf is of.
+// `first` is the number of devices that --mtbf refers to.
 std::int64_t mtbf_of(const GoodputFlags& flags, const GoodputJob& job, std::optional<int> first) {
   constexpr std::string_view no_time =
       "between failures leaves no time to train; give a longer one";

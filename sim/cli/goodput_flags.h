@@ -1,4 +1,4 @@
-// What `pipesim goodput` is asked, by its flags: a job of one or several sizes.
+// The flags of `pipesim goodput`, and the jobs they describe: one of one or several sizes.
 #pragma once
 
 #include <optional>
@@ -25,16 +25,16 @@ struct GoodputFlags {
 
 void add_goodput_flags(CommandLine& command, GoodputFlags& flags);
 
-// A job of so many devices.
+// A job on a number of devices.
 struct GoodputJob {
   std::optional<int> devices;
-  std::string name;                              // of what is trained; empty where not said
-  std::optional<std::int64_t> checkpoint_bytes;  // where they say how long a save takes
-  std::optional<ErrorBand> error_band;           // of the iteration that a model predicts
+  std::string name;                              // of what is trained; empty if not given
+  std::optional<std::int64_t> checkpoint_bytes;  // if they determine how long a save takes
+  std::optional<ErrorBand> error_band;           // of the iteration predicted from a model
   GoodputQuestion question;
 };
 
-// One a number of --devices, in their order. Predicts the iteration where flags give a schedule.
+// One per number in --devices, in their order. Predicts the iteration if flags give a schedule.
 std::vector<GoodputJob> goodput_jobs(const GoodputFlags& flags);
 
 }  // namespace pipesim::cli

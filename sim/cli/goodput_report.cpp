@@ -30,7 +30,7 @@ std::string interval_row(const AnsweredJob& one, std::string_view name, std::int
                      percent_cell(shares.repeating), percent_cell(shares.restarting));
 }
 
-// Of an interval by a formula: the nearest that there is, which a save is written within.
+// For an interval by a formula: the nearest possible one, within which a save is written.
 std::string estimated_row(const AnsweredJob& one, std::string_view name, std::int64_t estimate_ns) {
   const std::int64_t unit_ns = one.answer.run.iteration_ns;
   const std::int64_t nearest =

@@ -1,4 +1,4 @@
-// What `pipesim goodput` says of jobs, for people and as JSON.
+// The reports of `pipesim goodput`, as text and as JSON.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ struct AnsweredJob {
   GoodputAnswer answer;
 };
 
-// Of one job, with other intervals beside its own.
+// For one job, with other intervals next to its own.
 std::string goodput_report(const AnsweredJob& one, int width);
-// Of several, a row each.
+// For several jobs, one row each.
 std::string goodput_table(const std::vector<AnsweredJob>& all, int width);
 // The `pipesim-goodput` object, indented, with a line end.
 std::string goodput_json(const std::vector<AnsweredJob>& all);

@@ -24,7 +24,7 @@ struct ImportFlags {
   bool json = false;
 };
 
-// What the command has, and what it still lacks.
+// The command, and what it still lacks.
 struct ImportCommand {
   std::vector<std::string> words;
   std::vector<Remark> missing;
@@ -75,7 +75,7 @@ ImportCommand import_command(const ImportFlags& flags, const Imported& imported,
   return command;
 }
 
-// A remark a line, their reasons in a column where there is room.
+// A remark per line, with reasons in a column if there is room.
 std::string remark_lines(const std::vector<Remark>& remarks, int width) {
   std::string out;
   for (const Remark& one : remarks) {

@@ -170,12 +170,13 @@ std::string notes_text(const std::vector<std::string>& notes, int width) {
 
 }  // namespace
 
-void calibrate_input_run(const std::string& trace, const std::string& output) {
+void calibrate_input_run(const std::string& trace, const std::string& output, bool quiet) {
   OutputFile file(output);
   const InputRun run = read_input_run(trace);
   const InputCalibration calibration = calibrate_input(run);
   file.write(to_json(calibration.costs));
   file.commit();
+  if (quiet) return;
   const Terminal terminal = standard_output();
   print(wrap(fmt::format("Calibrated from {}: {}, {}, {}", printable(trace),
                          printable(run.program.name), plural(run.program.ranks(), "rank"),

@@ -1,4 +1,4 @@
-// What commands on recorded runs do with one of an input pipeline.
+// Commands on recorded runs, for the run of an input pipeline.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 namespace pipesim::cli {
 
 // `pipesim calibrate`: costs as `pipesim-input-costs`.
-void calibrate_input_run(const std::string& trace, const std::string& output);
+void calibrate_input_run(const std::string& trace, const std::string& output, bool quiet);
 
-// `pipesim whatif`: a row for each change and program.
+// `pipesim whatif`: one row for each change and program.
 struct InputWhatIfFlags {
   std::vector<std::string> scales, programs;
   bool json = false;
 };
 void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flags);
 
-// `pipesim report`: what one run did.
+// `pipesim report`: one run.
 void report_input_run(const std::string& trace, bool json);
 
 // `pipesim compare`: two runs of one program.

@@ -60,7 +60,7 @@ InputRequest request_of(const InputPipelineFlags& flags, const SharedFlags& shar
   InputProgramRequest& program = request.program;
   program.name = flags.input_pipeline.value_or("sparse-dist");
   const bool from_file = names_input_program_file(program.name);
-  // Of a file's program ranks and batches are its own.
+  // A file's program has its own ranks and batches.
   program.batches = from_file ? 0 : default_batches;
   program.ranks = from_file ? 0 : 8;
   if (flags.ranks) program.ranks = parse_count(*flags.ranks, "--ranks");
@@ -107,7 +107,7 @@ InputRequest request_of(const InputPipelineFlags& flags, const SharedFlags& shar
   return request;
 }
 
-// Flags of schedules that would be given to no avail.
+// Refuses flags of schedules, which would have no effect.
 void refuse_others(const CommandLine& program) {
   const std::string other = program.first_given(
       {"--input-pipeline", "--ranks", "--batches", "--batch-size", "--input-stages", "--sharding",
@@ -119,7 +119,7 @@ void refuse_others(const CommandLine& program) {
   }
 }
 
-// What would not run is no prediction.
+// Refuses to predict a run that would not fit.
 void refuse_lack(const InputRequest& request, const InputPrediction& prediction) {
   const auto lack = prediction.lack();
   if (!lack) return;

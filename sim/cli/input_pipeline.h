@@ -5,16 +5,16 @@
 
 namespace pipesim::cli {
 
-// Flags that only an input pipeline has.
+// Flags only for an input pipeline.
 struct InputPipelineFlags {
   Flag input_pipeline, ranks, batches, batch_size, stages, sharding, table_optimizer, seed;
   bool compare = false;
 };
 void add_input_pipeline_flags(CommandLine& program, InputPipelineFlags& flags);
-// The first of them that was given, --input-pipeline aside; or empty.
+// The first of them that was given, other than --input-pipeline; or empty.
 std::string first_input_flag(InputPipelineFlags flags);
 
-// Those that it shares with a schedule's prediction.
+// Flags shared with a schedule's prediction.
 struct SharedFlags {
   Flag model, cluster, costs, accumulate, memory_cap, trace, export_file;
   bool json = false;

@@ -1,4 +1,4 @@
-// What the prediction of an input pipeline says, for a person.
+// The report of an input pipeline's prediction.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace pipesim::cli {
 
-// Verdict, picture by stream, what is hidden and what exposed, memory, what limits.
+// Verdict, picture by stream, hidden and exposed times, memory, what limits.
 std::string input_prediction_report(const InputPrediction& prediction,
                                     const std::vector<InputLimit>& limits,
                                     const Terminal& terminal);
-// All programs, a row each.
+// All programs, one row each.
 std::string input_programs_report(const InputRequest& request,
                                   const std::vector<InputPrediction>& predictions,
                                   const Terminal& terminal);

@@ -15,7 +15,7 @@
 namespace pipesim::cli {
 namespace {
 
-// The flag that says where layers are from.
+// The flag that gives the layers.
 std::string source_of(const LayersFlags& flags) {
   const std::array<std::pair<std::string, bool>, 4> all{
       {{first_model_flag(flags.costs.model), !first_model_flag(flags.costs.model).empty()},
@@ -44,7 +44,7 @@ void refuse_without(const std::string& source, const Flag& flag, std::string_vie
   throw input_error(fmt::format("{} belongs to {}, not to {}; omit it", name, wanted, source));
 }
 
-// The schedule of a run, as far as other flags leave it open.
+// Takes the schedule of a run, as far as other flags leave it open.
 void follow(const RecordedRun& run, ScheduleFlags& schedule) {
   const auto fill = [](Flag& flag, const std::string& value) {
     if (!flag && !value.empty()) flag = value;
@@ -122,7 +122,7 @@ LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {
   if (!input.file) return input;
   if (input.file->layers.empty()) {
     throw input_error(fmt::format(
-        "{}: has times by stage, but only layers can be dealt out; give {}", input.name,
+        "{}: has times by stage, but only layers can be distributed; give {}", input.name,
         source == "--measured" ? "a trace that pipeexec wrote of a training" : "costs by layer"));
   }
   if (input.names.empty() && input.file->calibration) {

@@ -1,5 +1,5 @@
-// Where `pipesim partition` has its layers from: a model on a cluster, costs by
-// layer, a measured run, or a profile of PipeDream's.
+// The layers for `pipesim partition`: from a model on a cluster, costs by layer, a measured run, or
+// a profile of PipeDream's.
 #pragma once
 
 #include <optional>
@@ -21,12 +21,12 @@ void add_layers_flags(CommandLine& command, LayersFlags& flags);
 
 struct LayersInput {
   std::string name;                // of the model or file
-  std::optional<CostsFile> file;   // absent where --model gives the layers
-  std::vector<std::string> names;  // of a file's layers, where it says them
+  std::optional<CostsFile> file;   // absent if --model gives the layers
+  std::vector<std::string> names;  // of a file's layers, if it has them
   std::vector<int> layout;         // of a measured run; else empty
 };
 
-// Completes `schedule` with what a measured run says of its own.
+// Completes `schedule` from that of a measured run.
 LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule);
 
 }  // namespace pipesim::cli

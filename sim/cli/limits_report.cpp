@@ -31,8 +31,8 @@ class Arguments {
         flags_.emplace_back(argument, "");
       }
     }
-    // What a report is, or where it goes, is no part of the question, and neither are checkpoints,
-    // of which an iteration as it is asked has none.
+    // Flags of outputs are not part of the question, and neither are checkpoints, since the
+    // iteration in question has none.
     for (const char* name : {"--trace", "--export", "--figure", "--layout-picture", "--explain",
                              "--json", "--quiet", "--checkpoint-every", "--storage",
                              "--async-checkpoint", "--checkpoint-bytes", "--checkpoint-copy"}) {
@@ -54,7 +54,7 @@ class Arguments {
     return *this;
   }
 
-  // As a shell takes it, in lines of at most `width` behind a margin.
+  // Quoted for a shell, in lines of at most `width` after a margin.
   std::string text(std::vector<std::string> words, const std::string& margin, int width) const {
     for (const auto& [name, value] : flags_) {
       words.push_back(value.empty() ? name : name + " " + shell_word(value));
@@ -87,7 +87,11 @@ std::string what_of(const Limit& limit, const LimitsContext& context) {
     case LimitKind::filling: return "filling and draining the pipeline; more microbatches help";
     case LimitKind::schedule:
       return fmt::format("the schedule: {} is faster with no more memory", other());
-    case LimitKind::launch: return "launches: ranks start computing later than they could";
+    case LimitKind::launch:
+      return fmt::format(
+          "launches: ranks start actions later than they could; rank {} most, {} in all, {} by {}",
+          limit.rank, format_time(limit.rank_late_ns), to_text(limit.action),
+          format_time(limit.action_late_ns));
     default: {
       std::string what = fmt::format("memory: {} is faster with {:.{}f} times the memory", other(),
                                      limit.times_memory, limit.times_memory < 1.05 ? 3 : 1);
@@ -100,7 +104,7 @@ std::string what_of(const Limit& limit, const LimitsContext& context) {
   }
 }
 
-// The command that tries it otherwise; empty where a flag alone does not.
+// The command that tries the alternative; empty if a flag alone does not.
 std::string command_of(const Limit& limit, const LimitsContext& context, const std::string& margin,
                        int width) {
   if (context.program.empty()) return {};
@@ -136,7 +140,7 @@ std::string command_of(const Limit& limit, const LimitsContext& context, const s
   return arguments.text(context.program, margin, width);
 }
 
-// That no other schedule was tried, and the command that does.
+// Says that no other schedule was tried, and which command does.
 std::string own_order(const LimitsContext& context, int width) {
   if (!context.file) return {};
   std::string out = wrap(

@@ -1,4 +1,4 @@
-// What holds an iteration up, for people, and the commands that try it otherwise.
+// What limits an iteration, as text, with the commands that try alternatives.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,27 @@
 
 namespace pipesim::cli {
 
-// What was asked, and how commands ask for something else.
+// The request, and how commands request something else.
 struct LimitsContext {
   std::int64_t makespan_ns = 0;
-  bool is_async = true;  // transfers are
+  bool is_async = true;  // transfers are asynchronous
   int microbatches = 0;
-  // Of a rank, where costs are a chunk's: flags that say the costs of all that a rank computes
-  // ask for a schedule with more of them by a comparison; other flags can't.
+  // A rank's number, if costs are per chunk. Trying another number takes a comparison, whose flags
+  // give the costs of a whole rank; so that is possible only if this is 1.
   std::optional<int> chunks;
   std::optional<std::int64_t> memory_cap_bytes;
-  // What the flags below follow, as words of a shell: "pipesim"; and for a partition. Empty where
-  // there is no such command, as for costs without layers.
+  // The words of the shell command before the flags below: "pipesim"; and those of a partition.
+  // Empty if there is no such command, as for costs without layers.
   std::vector<std::string> program, partition;
-  std::vector<std::string> arguments;  // all of the command line
-  // A schedule's own, against which no other was tried.
+  std::vector<std::string> arguments;  // of the whole command line
+  // The schedule's file, if its order was taken as given and not compared with others.
   std::optional<std::string> file;
 };
 
-// A word as a shell takes it.
+// A word quoted for a shell.
 std::string shell_word(const std::string& text);
 
-// Lines of at most `width`; a command that is longer goes on behind a backslash.
+// Lines of at most `width`; a longer command continues after a backslash.
 std::string limits_report(const std::vector<Limit>& limits, const LimitsContext& context,
                           int width);
 

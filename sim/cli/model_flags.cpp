@@ -59,7 +59,7 @@ double parse_part(const std::string& text, std::string_view flag) {
                   flag, quote(text)));
 }
 
-// Published GPTs kept the matrix of scores, what came after did not.
+// Published GPTs kept the matrix of scores, later models did not.
 Attention usual_attention(const Model& model) {
   return model.architecture == Architecture::gpt ? Attention::unfused : Attention::fused;
 }

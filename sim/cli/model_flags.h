@@ -19,7 +19,7 @@ struct ModelFlags {
   ReplicaFlags replicas;
   Flag global_batch;
   bool sequence_parallel = false;
-  bool is_row = false;  // of a table, whose reader tells what notes there are of models
+  bool is_row = false;  // of a table, whose reader prints the models' notes
 };
 
 void add_model_flags(CommandLine& command, ModelFlags& flags);
@@ -27,11 +27,11 @@ void add_model_flags(CommandLine& command, ModelFlags& flags);
 // The first of them that was given, or empty.
 std::string first_model_flag(ModelFlags flags);
 
-// What files say that is not taken, on standard error.
+// Prints on standard error which settings of files are ignored.
 void tell(const std::vector<std::string>& notes);
 
-// Reads model and cluster, and tells their notes; an input error where flags miss each other, or
-// mean nothing.
+// Reads model and cluster, and prints their notes; throws an input error if flags lack others that
+// they need, or have no effect.
 TrainingRequest training_request(const ModelFlags& flags);
 
 }  // namespace pipesim::cli

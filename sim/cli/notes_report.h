@@ -1,4 +1,4 @@
-// Notes on common mistakes, for people.
+// Notes on common mistakes, as text.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace pipesim::cli {
 
-// In lines of at most `width`; empty where there are none.
+// In lines of at most `width`; empty if there are none.
 std::string notes_report(const std::vector<Note>& notes, int width);
 
 }  // namespace pipesim::cli

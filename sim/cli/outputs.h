@@ -11,11 +11,12 @@
 
 namespace pipesim::cli {
 
-// What a flag names, where that is a file and no preset.
+// The file that a flag names, if it is not a preset.
 Flag file_of(const Flag& flag);
 
-// Whether a command's traces are the one run of an input pipeline. An input error where others
-// stand beside it, or where a flag was given, other than those `used`, that it has no use for.
+// Whether a command's traces are the single run of an input pipeline. Throws an input error if
+// there are other traces, too, or if a flag was given that does not apply to it, that is, other
+// than those `used`.
 bool is_one_input_run(const std::vector<std::string>& traces, const CommandLine& command,
                       const std::vector<std::string>& used);
 
@@ -26,8 +27,8 @@ class FigureFile {
   explicit FigureFile(const Flag& path);
 
   bool is_wanted() const { return file_.has_value(); }
-  void write(const std::vector<TimelineGroup>& groups);  // once, where it is wanted
-  std::string told() const;                              // where it is; a line, or nothing
+  void write(const std::vector<TimelineGroup>& groups);  // once, if wanted
+  std::string told() const;                              // a line that says where it is, or empty
 
  private:
   FigureForm form_ = FigureForm::svg;

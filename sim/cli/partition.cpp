@@ -41,7 +41,7 @@ SearchLimits limits_of(const PartitionFlags& flags, Progress& progress) {
   if (budget.count() == 0) {
     throw input_error("--budget: 0 leaves no time to search; give some, such as 10s");
   }
-  // From when the search begins.
+  // The clock of the search's budget.
   using Clock = std::chrono::steady_clock;
   limits.out_of_time = [budget, end = std::optional<Clock::time_point>()]() mutable {
     const auto now = Clock::now();
@@ -70,7 +70,7 @@ void check_files(const PartitionFlags& flags) {
                  {"--write-costs", flags.write_costs, true}});
 }
 
-// Layers as a model's, or as a file names them.
+// Names of layers, from a model or a file.
 std::function<std::string(int)> names_of(const LayersInput& input,
                                          const std::optional<CostModel>& model) {
   if (model) return [shape = model->model()](int layer) { return shape.layer_name(layer); };

@@ -21,7 +21,7 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// The splits there are, each with its name.
+// The splits, with their names.
 std::vector<std::pair<std::string, const Split*>> splits_of(const Partition& partition) {
   std::vector<std::pair<std::string, const Split*>> all{{"even", &partition.even}};
   if (partition.given) all.emplace_back("given", &*partition.given);
@@ -34,7 +34,7 @@ std::int64_t time_of(const Split& split, int stage) {
   return costs.duration_ns(Kind::F) + costs.duration_ns(Kind::B);
 }
 
-// Where not all stages are shown the slowest of each split are.
+// If not all stages are shown, the slowest of each split are.
 std::vector<int> shown_stages(const PartitionView& view) {
   const int stages = view.problem.schedule.stages();
   std::vector<int> shown = shown_ranks(stages);
@@ -50,15 +50,15 @@ std::vector<int> shown_stages(const PartitionView& view) {
   return shown;
 }
 
-// A fraction of the even split's; less than 0 where it takes longer.
+// As a fraction of the even split's; negative if it takes longer.
 double gain_of(const Partition& partition) {
   const auto even = static_cast<double>(partition.even.metrics.makespan_ns);
   if (even == 0) return 0;
   return 1 - static_cast<double>(partition.balanced.metrics.makespan_ns) / even;
 }
 
-// As Megatron-LM reads it, which deals stages out in a loop; empty where layers are not
-// an embedding, blocks and a head.
+// In Megatron-LM's form, whose stages are dealt out in a loop; empty if layers are not an
+// embedding, blocks and a head.
 std::string megatron_layout_of(const PartitionView& view) {
   const auto layers = static_cast<int>(view.problem.layers.size());
   const Placement& placement = view.problem.schedule.placement;
@@ -121,7 +121,7 @@ std::string bar(const StageCosts& costs, std::int64_t longest_ns, int width, boo
          std::string(static_cast<std::size_t>(width - all), ' ');
 }
 
-// What a microbatch takes in each stage, evenly split and balanced, on one scale.
+// The time of a microbatch in each stage, evenly split and balanced, on one scale.
 std::string picture(const PartitionView& view, const Terminal& terminal) {
   const Placement& placement = view.problem.schedule.placement;
   const Split& even = view.partition.even;
@@ -152,7 +152,7 @@ std::string picture(const PartitionView& view, const Terminal& terminal) {
   return out + "\n";
 }
 
-// The layers of each stage, balanced, and what it sends to the next.
+// The layers of each balanced stage, and the bytes it sends to the next.
 std::string stages_table(const PartitionView& view, const Terminal& terminal) {
   const Split& split = view.partition.balanced;
   const int stages = view.problem.schedule.stages();
@@ -179,7 +179,7 @@ std::string stages_table(const PartitionView& view, const Terminal& terminal) {
   return out + "\n";
 }
 
-// What holds an iteration up, and how sure that is.
+// What limits an iteration, and how certain that is.
 std::string sentences(const PartitionView& view) {
   const Partition& partition = view.partition;
   const Split& split = partition.balanced;

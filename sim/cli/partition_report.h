@@ -1,4 +1,4 @@
-// What `pipesim partition` prints.
+// The output of `pipesim partition`.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace pipesim::cli {
 
-// All that there is to say; refers to what its caller holds.
+// Everything to report; refers to data that its caller holds.
 struct PartitionView {
   const std::string& name;  // of the model or file
   const std::optional<CostModel>& model;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "sim/cli/plan_certificate.h"
 #include "sim/cli/plan_refusal.h"
 #include "sim/cli/plan_report.h"
+#include "sim/plan/ranking.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -29,8 +31,31 @@
 namespace pipesim::cli {
 namespace {
 
+// An axis as a flag of its own, which gives it one value.
+struct AxisHelp {
+  const char* name;
+  const char* type;
+  const char* help;
+};
+
+constexpr AxisHelp axes_help[] = {
+    {"schedule", "NAME", "see `pipesim schedules`"},
+    {"stages", "P", "pipeline ranks"},
+    {"virtual-stages", "V", "chunks per rank"},
+    {"tensor-parallel", "T", "ranks that share each layer"},
+    {"data-parallel", "D", "replicas of the pipeline"},
+    {"micro-batch-size", "B", "sequences per microbatch"},
+    {"sequence-parallel", "on|off", "shards norms and dropout by tokens over T ranks"},
+    {"recompute", "none|full|LIST", "attention, norms, activation, products"},
+    {"zero", "0|1|2|3", "shards optimizer, gradients, weights"},
+    {"shard-over", "all|node", "shards over all replicas, or those of a node"},
+    {"gather", "window|pass|once", "how long gathered weights stay"},
+    {"bucket-bytes", "BYTES|off", "bucket of gradients; off: reduced at the end"},
+    {"overlap-gather", "on|off", "--zero 1, 2: gathers weights during forwards"}};
+
 struct PlanFlags {
   ModelFlags model;  // those that no axis has
+  std::array<Flag, std::size(axes_help)> axes;
   std::vector<std::string> only, fix;
   Flag objective, memory_cap, budget, threads, top, why, csv, export_format, output;
   bool json = false;
@@ -115,9 +140,39 @@ PlanQuestion question_of(const PlanFlags& flags) {
   return question;
 }
 
+// Keeps one value of an axis, as a flag of pipesim has it. `flag`: as narrow() takes it.
+void keep_value(PlanSpace& space, std::string_view axis, std::string value, std::string_view flag) {
+  if (axis == "recompute") {
+    std::ranges::replace(value, ',', '+');
+    if (value == "attention") value = "selective";
+  } else if (value.find(',') != std::string::npos) {
+    throw input_error(fmt::format("{}{}--{} {}: several values; give --only for these", flag,
+                                  flag.empty() ? "" : ": ", axis, value));
+  }
+  // As many as a node has, with so many tensor-parallel ranks.
+  const bool is_number = value.find_first_not_of("0123456789") == std::string::npos;
+  if (axis == "shard-over" && is_number && !value.empty()) {
+    const int per_node = space.question().training.cluster.devices_per_node;
+    const int replicas = parse_count(value, "--shard-over");
+    if (per_node % replicas != 0) {
+      throw input_error(fmt::format(
+          "--shard-over {}: plans shard over all replicas, or those of a node, which has {}; give "
+          "all or node",
+          value, plural(per_node, "device")));
+    }
+    space.narrow(fmt::format("tensor-parallel={}", per_node / replicas), flag);
+    value = "node";
+  }
+  space.narrow(fmt::format("{}={}", axis, value), flag);
+}
+
 PlanSpace space_of(const PlanFlags& flags, PlanQuestion question, int devices) {
   question.devices = devices;
   PlanSpace space(std::move(question));
+  for (std::size_t i = 0; i < flags.axes.size(); ++i) {
+    if (!flags.axes[i]) continue;
+    keep_value(space, axes_help[i].name, *flags.axes[i], "");
+  }
   for (const std::string& only : flags.only) space.narrow(only);
   for (const std::string& fix : flags.fix) {
     if (fix.find(',') != std::string::npos) {
@@ -155,16 +210,26 @@ PlanPoint point_of(PlanSpace space, const std::string& text) {
   }
   for (const char* needed : {"schedule", "stages"}) {
     if (values.contains(needed)) continue;
-    throw input_error(fmt::format("--why: --{} is missing in {}; add it", needed, quote(text)));
+    throw input_error(
+        fmt::format("--why: --{} is missing in {}; add it, or omit --why and give the flags to "
+                    "plan itself, which finds the best with them",
+                    needed, quote(text)));
+  }
+  // As pipesim --zero 3 without --gather.
+  if (values["zero"] == "3" && values["gather"] == "off") {
+    values["gather"] = gather_name(values["stages"] == "1" ? Gather::pass : Gather::window);
   }
   if (!values.contains("virtual-stages")) {
     values["virtual-stages"] = std::to_string(family(values["schedule"]).default_chunks);
   }
-  std::ranges::replace(values["recompute"], ',', '+');
-  if (values["recompute"] == "attention") values["recompute"] = "selective";
-  if (values["shard-over"] != "all") values["shard-over"] = "node";
-  for (const auto& [axis, value] : values) space.narrow(axis + "=" + value, "--why");
-  return space.axes().at(0);
+  for (const auto& [axis, value] : values) keep_value(space, axis, value, "--why");
+  const PlanPoint point = space.axes().at(0);
+  if (space.broken_rule_of_cell(point) == PlanRule::data_parallel) {
+    throw input_error(fmt::format(
+        "--why: --data-parallel {} is not what is left of {}: {}", values["data-parallel"],
+        plural(space.question().devices, "device"), plural(space.data_parallel(point), "replica")));
+  }
+  return point;
 }
 
 int threads_of(const Flag& flag) {
@@ -244,8 +309,15 @@ std::string certificate_text(const PlanFlags& flags, Searched& searched, const P
     const PlanResult found = searched.planner.best(faster);
     if (found.counts.not_reached == 0) faster_splits = std::ssize(found.best);
   }
-  const CertificateView view{searched.space,       point,         certificate, how.memory_cap_bytes,
-                             searched.result.best, faster_splits, given};
+  CertificateView view{searched.space,       point,         certificate, how.memory_cap_bytes,
+                       searched.result.best, faster_splits, given};
+  const std::vector<PlanOutcome>& best = searched.result.best;
+  if (certificate.outcome && !best.empty() && certificate.outcome->time_ns > best.front().time_ns) {
+    const PlanSpace& space = searched.space;
+    view.why =
+        why_not(candidate_of(space, point, *certificate.outcome, {}),
+                candidate_of(space, space.axes().at(best.front().index), best.front(), {}), {});
+  }
   return flags.json ? certificate_json(view) : certificate_report(view, standard_output().width);
 }
 
@@ -262,7 +334,10 @@ void run(const PlanFlags& flags, bool in_short) {
   PlanSearch how;
   how.memory_cap_bytes = flags.memory_cap ? parse_bytes(*flags.memory_cap, "--memory-cap")
                                           : question.training.cluster.device.memory_bytes;
-  if (flags.top) how.top = static_cast<std::size_t>(parse_count(*flags.top, "--top"));
+  // Those that are not printed are rebalanced, too: the best is the same for any --top up to it.
+  const std::size_t printed =
+      flags.top ? static_cast<std::size_t>(parse_count(*flags.top, "--top")) : how.top;
+  how.top = std::max(how.top, printed);
   if (objective == PlanObjective::memory && !flags.why) how.aim = PlanAim::memory;
   std::optional<std::int64_t> budget_ns;
   if (flags.budget) budget_ns = parse_time_ns(*flags.budget, "--budget");
@@ -299,7 +374,15 @@ void run(const PlanFlags& flags, bool in_short) {
   Searched& best = *searched[chosen];
   const std::vector<std::string> given = given_flags(flags, devices[chosen]);
   PlanAnswer answer;
-  const PlanView view{best.space, answer, how.memory_cap_bytes, objective, by_devices, given};
+  PlanView view{best.space, answer, how.memory_cap_bytes, objective, by_devices, given};
+  // Absent where it has none of the values that are asked for.
+  const SpaceOf other_space = [&](const PlanQuestion& other) {
+    try {
+      return std::optional(space_of(flags, other, other.devices));
+    } catch (const Error&) {
+      return std::optional<PlanSpace>();
+    }
+  };
   if (flags.why) {
     const std::string text = certificate_text(flags, best, how, given);
     progress.reset();
@@ -308,13 +391,7 @@ void run(const PlanFlags& flags, bool in_short) {
   }
   if (best.result.best.empty()) {
     how.progress = nullptr;
-    refuse_plan(best.space, best.result.counts, how, threads, [&](const PlanQuestion& other) {
-      try {
-        return std::optional(space_of(flags, other, other.devices));
-      } catch (const Error&) {
-        return std::optional<PlanSpace>();  // it has none of the values that are asked for
-      }
-    });
+    refuse_plan(best.space, best.result.counts, how, threads, other_space);
   }
   if (in_short || flags.export_format) {
     answer.result = std::move(best.result);
@@ -331,7 +408,14 @@ void run(const PlanFlags& flags, bool in_short) {
     return;
   }
   answer = answer_plan(best.planner, best.space, how, threads);
+  if (answer.top.size() > printed) {
+    answer.top.erase(answer.top.begin() + static_cast<std::ptrdiff_t>(printed), answer.top.end());
+  }
   set_best(flags, best.space, answer.top.front(), by_devices[chosen]);
+  if (objective == PlanObjective::time) {
+    view.nearby =
+        nearby_batch(best.space.question(), answer.top.front().outcome, how, other_space, threads);
+  }
   progress.reset();
   if (csv) {
     csv->write(plan_csv(view));
@@ -348,32 +432,26 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
         "--schedule is missing: give a name (see `pipesim schedules`) or a file; or give --devices "
         "and --global-batch, to find the best layout");
   }
-  const ReplicaFlags& replicas = model.replicas;
-  if (replicas.data_parallel) {
-    throw input_error(
-        "--data-parallel: follows from --devices when searching for a layout; omit it, or "
-        "give --schedule");
-  }
   PlanFlags flags;
   flags.model = model;
   flags.memory_cap = memory_cap;
   // What an axis has is its value, and nothing of the question.
-  const auto fix = [&](const char* axis, const Flag& value) {
-    if (value) flags.fix.push_back(fmt::format("{}={}", axis, *value));
+  const auto fix = [&](std::string_view axis, Flag value) {
+    const auto* const found = std::ranges::find(axes_help, axis, &AxisHelp::name);
+    flags.axes[static_cast<std::size_t>(found - axes_help)] = std::move(value);
   };
-  fix("tensor-parallel", std::exchange(flags.model.tensor_parallel, {}));
-  fix("micro-batch-size", std::exchange(flags.model.micro_batch_size, {}));
-  if (Flag recompute = std::exchange(flags.model.recompute, {})) {
-    std::ranges::replace(*recompute, ',', '+');
-    fix("recompute", recompute == "attention" ? "selective" : *recompute);
-  }
-  if (std::exchange(flags.model.sequence_parallel, false)) fix("sequence-parallel", "on");
-  fix("overlap-gather", std::exchange(flags.model.overlap_gather, {}));
+  ModelFlags& own = flags.model;
+  fix("tensor-parallel", std::exchange(own.tensor_parallel, {}));
+  fix("micro-batch-size", std::exchange(own.micro_batch_size, {}));
+  fix("recompute", std::exchange(own.recompute, {}));
+  if (std::exchange(own.sequence_parallel, false)) fix("sequence-parallel", "on");
+  fix("overlap-gather", std::exchange(own.overlap_gather, {}));
+  const ReplicaFlags replicas = std::exchange(own.replicas, {});
+  fix("data-parallel", replicas.data_parallel);
   fix("zero", replicas.zero);
   fix("gather", replicas.gather);
   fix("bucket-bytes", replicas.bucket_bytes);
-  if (replicas.shard_over) fix("shard-over", "node");
-  flags.model.replicas = {};
+  fix("shard-over", replicas.shard_over);
   fix("stages", schedule.stages);
   fix("virtual-stages", schedule.virtual_stages);
   run(flags, true);
@@ -382,16 +460,25 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
 void set_up_plan(CommandLine& command) {
   auto flags = std::make_shared<PlanFlags>();
   command.add_flags("Training", question_flags(*flags));
+  std::vector<FlagHelp> axes;
+  for (std::size_t i = 0; i < flags->axes.size(); ++i) {
+    const AxisHelp& axis = axes_help[i];
+    FlagHelp own(fmt::format("--{}", axis.name), &flags->axes[i], axis.type, axis.help);
+    if (axis.name == std::string_view("sequence-parallel")) own = std::move(own).or_alone("on");
+    axes.push_back(std::move(own));
+  }
+  command.add_flags("Layout; what is not given is searched", axes);
   command.add_flags(
       "Search space",
-      {{"--only", &flags->only, "AXIS=A,B", "values of an axis, see below; may be repeated"},
-       {"--fix", &flags->fix, "AXIS=A", "the one value of an axis; may be repeated"},
+      {{"--only", &flags->only, "AXIS=A,B",
+        "values of a layout's flag, as zero=1,2; may be repeated"},
+       {"--fix", &flags->fix, "AXIS=A", "the same as --AXIS A; may be repeated"},
        {"--objective", &flags->objective, "NAME",
         "what to minimize: time (default), memory, devices"},
        {"--memory-cap", &flags->memory_cap, "BYTES", "memory limit; default a device's"}});
   command.add_flags(
       "Search",
-      {{"--top", &flags->top, "N", "number of best layouts to print; default 10"},
+      {{"--top", &flags->top, "N", "layouts to print; default 10, which are rebalanced at least"},
        {"--budget", &flags->budget, "T", "stops after this time with the best found so far"},
        {"--threads", &flags->threads, "N", "default all cores; the result is the same"}});
   command.add_flags(
@@ -403,10 +490,8 @@ void set_up_plan(CommandLine& command) {
        {"--output", &flags->output, "FOLDER", "writes it as files in a folder"},
        {"--json", &flags->json, "prints one JSON object"}});
   command.set_footer(
-      "Axes: tensor-parallel, stages, micro-batch-size, sequence-parallel (on, off),\n"
-      "recompute (none, full, or parts joined by +), schedule, virtual-stages, zero,\n"
-      "shard-over (all, or the replicas of a node), gather, bucket-bytes,\n"
-      "overlap-gather. Data parallelism and microbatches follow.\n"
+      "Microbatches follow from the global batch. --only takes tp, pp, vpp, dp, mbs\n"
+      "and sp, too, and parts of recompute joined by +.\n"
       "\n"
       "With several numbers of devices, the shortest iteration wins, or the least\n"
       "memory per device, or the smallest number on which a layout fits. Layers of\n"
@@ -422,7 +507,7 @@ void set_up_plan(CommandLine& command) {
       "  pipesim plan --model llama-3-70b --cluster dgx-h100 --devices 64..512\n"
       "      --global-batch 1024 --objective devices\n"
       "  pipesim plan --model llama-3-70b --cluster dgx-h100 --devices 512\n"
-      "      --global-batch 1024 --only schedule=1f1b,interleaved --fix zero=1\n"
+      "      --global-batch 1024 --only schedule=1f1b,interleaved --zero 1\n"
       "  pipesim plan --model llama-3-8b --cluster dgx-h100 --devices 64\n"
       "      --global-batch 128 --why \"--schedule 1f1b --stages 4\"");
   command.set_work([flags] { run(*flags, false); });

@@ -76,7 +76,9 @@ std::string rank(const CertificateView& view) {
 
 std::string certificate_report(const CertificateView& view, int width) {
   return plan_command(view.flags, view.space, view.point, {}) + "\n\n" +
-         wrap(verdict(view) + rank(view), width);
+         wrap(verdict(view) + rank(view) +
+                  (view.why.empty() ? "" : fmt::format("Next to the best, {}.\n", view.why)),
+              width);
 }
 
 std::string certificate_json(const CertificateView& view) {
@@ -93,6 +95,8 @@ std::string certificate_json(const CertificateView& view) {
     json["iteration_ns"] = found.outcome->time_ns;
     json["peak_memory_bytes"] = found.outcome->memory_bytes;
   }
+  json["why"] = nullptr;
+  if (!view.why.empty()) json["why"] = view.why;
   json["faster_splits_counted_to"] = most_faster_splits;
   json["faster_splits"] = nullptr;
   if (view.faster_splits) json["faster_splits"] = *view.faster_splits;

@@ -59,12 +59,48 @@ std::string verdict(const PlanView& view, const Terminal& terminal) {
   const PlanPoint point = view.space.axes().at(best.index);
   const CostModel model = model_of(view.space, point);
   const auto band = error_band(model);
-  text += fmt::format("{}{} per iteration, {:.0f} % MFU, {} of {}, with {}; {}",
+  text += fmt::format("{}{} per iteration, {:.0f} % MFU, {}{} of {}, with {}; {}",
                       format_time(best.time_ns), band_text(band),
                       model.mfu(view.space.microbatches(point), best.time_ns) * 100,
-                      format_bytes(best.memory_bytes), format_bytes(view.memory_cap_bytes),
-                      plan_layout_words(view.space, point), validation_text(cluster, band));
+                      format_bytes(best.memory_bytes), band_text(memory_error_band(model)),
+                      format_bytes(view.memory_cap_bytes), plan_layout_words(view.space, point),
+                      validation_text(cluster, band));
   return bold(wrap(text, terminal.width), terminal.colour) + "\n";
+}
+
+// Whether the best fits for sure; and, where known, what the fastest of those that do takes.
+std::string memory_doubt(const PlanView& view, int width) {
+  const PlanOutcome& best = view.answer.top.front().outcome;
+  const auto band = memory_error_band(model_of(view.space, view.space.axes().at(best.index)));
+  const std::int64_t device_bytes = view.space.question().training.cluster.device.memory_bytes;
+  if (!may_not_fit(best.memory_bytes, view.memory_cap_bytes, device_bytes, band)) return {};
+  const std::int64_t cap = cap_with_margin(std::max(view.memory_cap_bytes, device_bytes), *band);
+  constexpr std::int64_t mebibyte = 1 << 20;
+  std::string text = fmt::format("It may not fit: {}. --memory-cap {}MiB leaves that margin",
+                                 memory_band_text(*band), cap / mebibyte);
+  const auto safe = std::ranges::find_if(
+      view.answer.front.rbegin(), view.answer.front.rend(),
+      [&](const PlanOutcome& one) { return one.memory_bytes <= cap / mebibyte * mebibyte; });
+  if (safe != view.answer.front.rend()) {
+    text += fmt::format(": {} or less", format_time(safe->time_ns));
+  }
+  return wrap(text + ".\n", width) + "\n";
+}
+
+std::string nearby_batch_text(const PlanView& view, int width) {
+  if (!view.nearby) return {};
+  const PlanSpace& space = view.space;
+  const PlanPoint best = space.axes().at(view.answer.top.front().outcome.index);
+  std::string text = fmt::format(
+      "With --global-batch {} an iteration takes {}, {:.0f} % less per "
+      "sequence",
+      view.nearby->sequences, format_time(view.nearby->best.time_ns), view.nearby->gain * 100);
+  if (view.nearby->data_parallel > space.data_parallel(best)) {
+    text += fmt::format(
+        ": {} share {} evenly, but not {}", plural(view.nearby->data_parallel, "replica"),
+        format_count(view.nearby->sequences), format_count(space.question().global_batch));
+  }
+  return wrap(text + ".\n", width) + "\n";
 }
 
 // One row a layout: `marks` stand before each.
@@ -117,7 +153,13 @@ std::string top_table(const PlanView& view, std::size_t width) {
     labels.push_back(fmt::format("{}{}", i + 1, top[i].layout ? "*" : ""));
     any_split = any_split || top[i].layout;
   }
-  std::string out = layouts_table(view, outcomes, labels, outcomes.front(), width) + "\n";
+  std::string out = layouts_table(view, outcomes, labels, outcomes.front(), width);
+  out += wrap(
+      fmt::format("t tensor-parallel ranks, p stages, v chunks per rank, d replicas, b micro-batch "
+                  "size, seq sequence parallelism; ZeRO: stage, --gather, --bucket-bytes, and "
+                  "ahead where weights are gathered during forwards{}\n\n",
+                  any_split ? "; *: layers rebalanced" : ""),
+      static_cast<int>(width));
   for (std::size_t i = 0; i < top.size(); ++i) {
     if (!top[i].layout) continue;
     out += wrap(fmt::format("*{} {} less with layers split as {}\n", i + 1,
@@ -330,8 +372,9 @@ std::string axes_words(const PlanAxes& axes) {
 }  // namespace
 
 std::string plan_layout_words(const PlanSpace& space, const PlanPoint& point) {
-  std::string text =
-      fmt::format("{}, {}", point.schedule.family->name, plural(point.stages, "stage"));
+  std::string text = point.stages == 1 ? "no pipeline"
+                                       : fmt::format("{}, {}", point.schedule.family->name,
+                                                     plural(point.stages, "stage"));
   if (point.schedule.chunks > 1) text += fmt::format(" x {} chunks", point.schedule.chunks);
   text += ", " + plural(point.tensor_parallel, "tensor-parallel rank") + ", " +
           plural(space.data_parallel(point), "replica");
@@ -355,6 +398,8 @@ std::string plan_summary(const PlanView& view, const Terminal& terminal) {
 std::string plan_report(const PlanView& view, const Terminal& terminal) {
   const auto width = static_cast<std::size_t>(terminal.width);
   std::string out = plan_summary(view, terminal) + "\n";
+  out += memory_doubt(view, terminal.width);
+  out += nearby_batch_text(view, terminal.width);
   out += devices_table(view, width);
   out += top_table(view, width);
   if (view.objective != PlanObjective::memory) {
@@ -390,6 +435,14 @@ std::string plan_json(const PlanView& view) {
   json["best"] = json["top"][0];
   const PlanPoint point = view.space.axes().at(answer.top.front().outcome.index);
   json["error_band"] = error_band_json(error_band(model_of(view.space, point)));
+  json["memory_error_band"] =
+      memory_error_band_json(memory_error_band(model_of(view.space, point)));
+  json["nearby_batch"] = nullptr;
+  if (view.nearby) {
+    json["nearby_batch"] = Json{{"global_batch", view.nearby->sequences},
+                                {"iteration_ns", view.nearby->best.time_ns},
+                                {"gain_per_sequence", view.nearby->gain}};
+  }
   json["front"] = list(answer.front);
   json["with_more_memory"] = list(answer.with_more);
   json["by_devices"] = Json::array();

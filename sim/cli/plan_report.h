@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/planner/answer.h"
+#include "sim/planner/nearest.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::cli {
@@ -30,6 +31,7 @@ struct PlanView {
   const std::vector<PlanOfDevices>& by_devices;  // where several are asked for
   // Of the command that predicts a layout, before the layout's own: "--model gpt3-175b", ...
   const std::vector<std::string>& flags;
+  std::optional<NearbyBatch> nearby = {};
 };
 
 // The best, and the command that predicts it.
@@ -43,7 +45,8 @@ std::string plan_csv(const PlanView& view);
 std::string plan_command(const std::vector<std::string>& flags, const PlanSpace& space,
                          const PlanPoint& point, const LayersOfStages& layers);
 
-// "1f1b, 8 stages, 4 tensor-parallel ranks, 16 replicas, microbatches of 1".
+// "1f1b, 8 stages, 4 tensor-parallel ranks, 16 replicas, micro-batch size 1"; "no pipeline, 4 ..."
+// of one stage.
 std::string plan_layout_words(const PlanSpace& space, const PlanPoint& point);
 
 }  // namespace pipesim::cli

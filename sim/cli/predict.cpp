@@ -41,10 +41,10 @@ struct PredictFlags {
   bool quiet = false;
 };
 
-// What recording a trace takes: of each action spans of it and its transfers at both ends, and
-// the lines sorted for writing; of stages and ranks what says what they are.
+// Memory to record a trace: per action its span and those of its transfers at both ends, and the
+// lines sorted for writing; per stage and rank their metadata.
 constexpr BytesNeeded trace_needs{std::int64_t{6} * (sizeof(Span) + 32), 0, 1800, 1500};
-// Of a result as JSON.
+// Memory for a result as JSON.
 constexpr BytesNeeded json_needs{0, 0, 0, 3600};
 
 void run(const PredictFlags& flags, const CommandLine& program) {
@@ -57,7 +57,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
         program);
   }
   if (const std::string name = first_input_flag(flags.input); !name.empty()) {
-    throw input_error(name + " is of an input pipeline; give --input-pipeline");
+    throw input_error(name + " is only for an input pipeline; give --input-pipeline");
   }
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
     throw input_error("--export: a schedule is written as plain CSV; omit .gz");
@@ -130,6 +130,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   if (trace) {
     progress->show("writing the trace");
     RecordedRun run = record_run(choice.schedule, costs, options);
+    run.about.costs_from = source.origin();
     if (model) run.exchanges = tensor_exchanges(*model, source.shape_of(choice.schedule));
     write_chrome_trace(run, *trace);
   }

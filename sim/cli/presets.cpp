@@ -1,4 +1,4 @@
-// `pipesim models|clusters|software|devices [NAME]`: what is known by name, and as files.
+// `pipesim models|clusters|software|devices [NAME]`: lists presets, and prints them as files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ std::string short_count(std::int64_t count) {
 
 std::string or_dash(bool has, std::int64_t value) { return has ? std::to_string(value) : "-"; }
 
-// Those of --input-pipeline.
+// The models of --input-pipeline.
 std::string recommendation_table() {
   std::vector<Row> rows{
       {"for --input-pipeline", "tables", "rows", "width", "bytes", "ids per sample", "dense"}};
@@ -80,7 +80,7 @@ void list_models() {
         "what its keys mean.\n");
 }
 
-// Numbers in the units that stand below the heading.
+// Numbers in the units below the heading.
 std::string gibibytes(std::int64_t bytes) {
   return fmt::format("{:.1f}", static_cast<double>(bytes) / (std::int64_t{1} << 30));
 }
@@ -136,7 +136,7 @@ void list_devices() {
 }
 
 void list_software() {
-  // Where nothing is said of a device, values are those of all.
+  // Devices that are not listed have the common values.
   std::vector<Row> rows{{"software", ""}};
   for (const std::string& name : known_software()) {
     rows.push_back({name, find_software(name, "").title});
@@ -167,7 +167,7 @@ void print_model(const std::string& name) {
   throw input_error(unknown_name("model", name, names));
 }
 
-// A preset's text as it is written.
+// Prints a preset's file verbatim.
 void print_preset(std::string_view what, const std::string& name,
                   const std::vector<std::string>& known,
                   std::string_view (*text)(const std::string&)) {

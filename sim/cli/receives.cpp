@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::array all_modes{P2p::async, P2p::blocking, P2p::fifo, P2p::edge_fifo};
 
-// A program, its rows and another program of them.
+// Memory for a program, its rows and another program made of them.
 constexpr BytesNeeded needed_to_place{200, 24, 0, 150};
 
 struct ReceivesVerbFlags {
@@ -41,14 +41,14 @@ struct ReceivesVerbFlags {
   bool json = false;
 };
 
-// All that the report speaks of.
+// All contents of the report.
 struct ReceivesAnswer {
   ScheduleChoice schedule;
   std::vector<P2p> modes;
   std::vector<ReceiveChoice> choices;
 
   const ReceiveChoice& first() const { return choices.front(); }
-  // How much less an iteration takes than with the first; absent where either does not run.
+  // How much less time an iteration takes than with the first; absent if either does not run.
   std::optional<std::int64_t> gain_ns(const ReceiveChoice& choice, P2p mode) const {
     const ReceiveOutcome* own = choice.on(mode);
     const ReceiveOutcome* other = first().on(mode);
@@ -80,7 +80,7 @@ std::string list_of(const std::vector<std::string>& words) {
   return text;
 }
 
-// What taking it risks.
+// The risk of taking it.
 std::string risk_of(const ReceiveChoice& choice) {
   std::vector<std::string> stuck;
   for (const auto& [mode, outcome] : choice.outcomes) {
@@ -118,7 +118,7 @@ std::string advice_to_take(const ReceiveChoice& choice, const std::vector<P2p>& 
 
 std::string verdict_on_receives(const ReceivesAnswer& answer) {
   std::vector<std::string> parts;
-  std::vector<std::string> others;  // where nothing gains
+  std::vector<std::string> others;  // if none gains
   for (const P2p mode : answer.modes) {
     const ReceiveChoice* fastest = fastest_on(mode, answer.choices);
     if (fastest == nullptr || fastest == &answer.first()) others.emplace_back(p2p_name(mode));
@@ -141,7 +141,7 @@ std::string verdict_on_receives(const ReceivesAnswer& answer) {
   return text + "\n";
 }
 
-// "33.00 ms wherever a receive stands", or what differs.
+// "33.00 ms for any placement", or the differences.
 std::string even_line(P2p mode, const ReceivesAnswer& answer) {
   std::string text =
       fmt::format("{:<10} {} for any placement", p2p_name(mode),
@@ -150,13 +150,13 @@ std::string even_line(P2p mode, const ReceivesAnswer& answer) {
   return text + "\n";
 }
 
-// A cycle of waits, and of where it is the same.
+// A cycle of waits, and where it occurs.
 struct Stuck {
   std::string cycle;
-  std::string name;  // of its streams, without what differs between transports
+  std::string name;  // of its streams, without differences between transports
 };
 
-// The number of a cycle among those there are, which it becomes one of.
+// The number of a cycle among those known, to which it is added.
 std::size_t note_cycle(const std::string& cycle, bool whole, std::vector<Stuck>& stuck) {
   constexpr std::string_view transfers = "'s transfers";
   std::string name = cycle;
@@ -213,8 +213,7 @@ std::string cycle_text(const std::string& cycle, bool whole) {
                                           : fmt::format("; {} more waits close the cycle", more));
 }
 
-// The command that was typed, with the choice and a file to write it to, in lines of at most
-// that width.
+// The given command, with the choice and an output file, in lines of at most that width.
 std::string command_to_write(const ReceiveChoice& choice, const std::vector<std::string>& arguments,
                              int width) {
   std::vector<std::string> words{"pipesim"};

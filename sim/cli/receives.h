@@ -1,4 +1,4 @@
-// `pipesim schedule receives`, and the flags that say where RECVs stand.
+// `pipesim schedule receives`, and the flags that say where RECVs go.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ struct ReceiveFlags {
   Flag where, buffers;
 };
 
-// `meaning` is what --receives chooses, in its help.
+// `meaning` is what --receives chooses, for its help.
 void add_receive_flags(CommandLine& command, ReceiveFlags& flags, const std::string& meaning);
-// What each choice is, for the end of a help text.
+// Describes each choice, for the end of a help text.
 extern const char* const receives_help;
 
-// As asked for, or nothing.
+// The choice asked for, or nothing.
 std::optional<Receives> asked_receives(const ReceiveFlags& flags);
-// Of a choice, where one is made: only `early` has a use for them.
+// For the choice, if one was made: they apply only to `early`.
 std::optional<int> asked_buffers(const ReceiveFlags& flags, std::optional<Receives> where);
 
 // The file of a program with placed receives.

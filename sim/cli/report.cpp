@@ -64,14 +64,14 @@ std::string bubbles(const ScheduleChoice& choice, const Prediction& prediction, 
   return out;
 }
 
-// What it costs that transfers wait for each other.
+// The cost of transfers waiting for each other.
 std::string cost_of_waiting(const ScheduleChoice& choice, const Costs& costs,
                             const Prediction& prediction) {
   if (prediction.transfers.mode == P2p::async || !is_small(choice, costs)) return {};
   const std::int64_t own = prediction.metrics.makespan_ns;
   const std::int64_t async = simulate(choice.schedule, costs).makespan_ns;
   if (own == async) return "Asynchronous transfers would be no faster.\n";
-  // They may take longer: those that go at once share their links.
+  // They may take longer: concurrent ones share their links.
   return fmt::format("Asynchronous transfers would take {}, {} {}.\n", format_time(async),
                      format_time(std::max(own, async) - std::min(own, async)),
                      async < own ? "less" : "more");
@@ -90,14 +90,20 @@ std::string ranks_text(const std::vector<std::size_t>& ranks) {
   return out;
 }
 
-std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
+std::string memory_verdict(const Prediction& prediction, std::int64_t cap,
+                           const std::optional<CostModel>& model) {
   std::vector<std::size_t> over;
   for (std::size_t r = 0; r < prediction.memory.size(); ++r) {
     if (prediction.memory[r].total() > cap) over.push_back(r);
   }
   if (over.empty()) {
-    return fmt::format("memory  fits: the fullest rank holds {} of {}\n",
-                       format_bytes(prediction.peak_memory_bytes()), format_bytes(cap));
+    const std::int64_t peak = prediction.peak_memory_bytes();
+    const auto band = model ? memory_error_band(*model) : std::nullopt;
+    const bool is_doubtful =
+        model && may_not_fit(peak, cap, model->cluster().device.memory_bytes, band);
+    return fmt::format("memory  {}: the fullest rank holds {}{} of {}{}\n",
+                       is_doubtful ? "may not fit" : "fits", format_bytes(peak), band_text(band),
+                       format_bytes(cap), is_doubtful ? "; " + memory_band_text(*band) : "");
   }
   const auto worst = std::ranges::max_element(
       over, {}, [&](std::size_t r) { return prediction.memory[r].total(); });
@@ -111,7 +117,7 @@ std::string memory_verdict(const Prediction& prediction, std::int64_t cap) {
                      format_bytes(need), format_bytes(need - cap));
 }
 
-// How what does not fit would.
+// How to make the training fit.
 std::string way_to_fit(const ScheduleChoice& choice, const Costs& costs,
                        const Prediction& prediction, const CostSource& source,
                        const CostModel& model, std::int64_t cap) {
@@ -175,10 +181,10 @@ std::string report(const PreparedPrediction& prepared, const Prediction& predict
                    const std::optional<SaveEffect>& saves, const ScheduleFlags& flags,
                    const std::vector<std::string>& arguments, const Terminal& terminal) {
   const auto& [source, choice, model, memory_cap, costs, options] = prepared;
-  // What limits an iteration is asked of one without a save.
+  // Limits are those of an iteration without a save.
   const Prediction plain = saves ? prepared.predict_plain() : prediction;
   std::string sentences = bubbles(choice, prediction, source.by_layer());
-  if (memory_cap) sentences += memory_verdict(prediction, *memory_cap);
+  if (memory_cap) sentences += memory_verdict(prediction, *memory_cap, model);
   if (model) sentences += way_to_fit(choice, costs, prediction, source, *model, *memory_cap);
   if (saves) sentences += save_line(*saves);
   sentences += cost_of_waiting(choice, costs, plain);

@@ -1,4 +1,4 @@
-// What a person reads: verdict, picture, table, what to do.
+// A prediction's report: verdict, picture, table, what to do.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,8 @@ std::string schedule_text(const ScheduleChoice& choice, const Transfers& transfe
 // It replays from both.
 TimelinePanel timeline_of(const PreparedPrediction& prepared, const Prediction& prediction);
 
-// `prediction`: what `prepared` predicts, with `saves`, where there are any. `arguments`: the
-// command line.
+// `prediction`: what `prepared` predicts, with `saves`, if there are any. `arguments`: the command
+// line.
 std::string report(const PreparedPrediction& prepared, const Prediction& prediction,
                    const std::optional<SaveEffect>& saves, const ScheduleFlags& flags,
                    const std::vector<std::string>& arguments, const Terminal& terminal);

@@ -1,4 +1,4 @@
-// `pipesim report TRACE...`: one run, or a profile without a pipeline, as its files tell it.
+// `pipesim report TRACE...`: reports one run, or a profile without a pipeline.
 #include <fmt/format.h>
 
 #include <memory>
@@ -70,7 +70,6 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
   if (is_one_input_run(flags.files, command, {"traces", "--json"})) {
     return report_input_run(flags.files.front(), flags.json);
   }
-  if (flags.json) throw input_error("--json: only a run of an input pipeline is reported as JSON");
   std::vector<NamedFile> files{{"--schedule", flags.profile.schedule}};
   for (const std::string& file : flags.files) files.push_back({"the trace", file});
   files.push_back({"--flame", flags.flame, true});
@@ -86,6 +85,11 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
   options.layers = true;
   options.profile = profile_options(flags.profile);
   const std::optional<RecordedRun> run = read_pipeline(flags.files, options);
+  if (flags.json && !run) {
+    throw input_error(
+        "--json: no pipeline is known in these files, so there are no ranks to report; "
+        "--schedule may name the actions");
+  }
   std::vector<EventTrace> events;
   if (run) {
     check_that_it_counts(options.profile, {&*run});
@@ -111,13 +115,21 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
     figure.write({{"", {timeline_of(*run)}, ""}});
   }
   progress.reset();
+  if (flags.json) {
+    Json json = run_report_json(*run);
+    const auto limits = run_limits(*run, flags.files, flags.profile);
+    json["limits"] = limits && limits->failure.empty() ? run_limits_json(*limits) : Json(nullptr);
+    print(json.dump(2) + "\n");
+    return;
+  }
   const Terminal terminal = standard_output();
   Warnings warnings;
   if (run) {
     warnings.add(run->warnings);
     print(text_of(*run, terminal));
     print(wrap(taken_line(*run), terminal.width));
-    print("\n" + run_limits_report(*run, flags.files, flags.profile, terminal.width));
+    const auto limits = run_limits(*run, flags.files, flags.profile);
+    if (limits) print("\n" + run_limits_report(*limits, terminal.width));
   } else {
     std::vector<const EventTrace*> traces;
     for (const EventTrace& trace : events) {
@@ -138,12 +150,11 @@ void set_up_report(CommandLine& command) {
   command.add_flags(
       "", {{"traces", &flags->files, "FILE", "traces of one run: one file, or one per rank"}});
   command.add_flags("Input", profile_flag_help(flags->profile));
-  command.add_flags(
-      "Output",
-      {{"--flame", &flags->flame, "FILE.folded|FILE.json",
-        "writes time by stacks, for flame graphs"},
-       {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline as a figure"},
-       {"--json", &flags->json, "prints an input pipeline's run as one JSON object"}});
+  command.add_flags("Output", {{"--flame", &flags->flame, "FILE.folded|FILE.json",
+                                "writes time by stacks, for flame graphs"},
+                               {"--figure", &flags->figure, "FILE.svg|FILE.png",
+                                "draws the timeline as a figure"},
+                               {"--json", &flags->json, "prints the run as one JSON object"}});
   command.set_work([flags, &command] { report_run(*flags, command); });
   command.set_footer(
       "Traces from pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"

@@ -4,22 +4,38 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
+#include <utility>
 
-#include "sim/cli/limits_report.h"
 #include "sim/compare/launch_gaps.h"
 #include "sim/request/what_if.h"
 #include "traces/base/error.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::cli {
+namespace {
 
-std::string run_limits_report(const RecordedRun& run, const std::vector<std::string>& files,
-                              const ProfileFlags& profile, int width) {
-  constexpr std::size_t most_spans = 100'000;  // of an iteration: it is simulated again and again
-  if (run.iterations.empty()) return {};
+std::string_view limit_name(LimitKind kind) {
+  switch (kind) {
+    case LimitKind::partition: return "partition";
+    case LimitKind::transfers: return "transfers";
+    case LimitKind::filling: return "filling";
+    case LimitKind::schedule: return "schedule";
+    case LimitKind::memory: return "memory";
+    default: return "launch";
+  }
+}
+
+}  // namespace
+
+std::optional<RunLimits> run_limits(const RecordedRun& run, const std::vector<std::string>& files,
+                                    const ProfileFlags& profile) {
+  constexpr std::size_t most_spans = 100'000;  // of an iteration: it is simulated repeatedly
+  if (run.iterations.empty()) return std::nullopt;
   const RecordedIteration& iteration = run.iterations[run.median_iteration()];
-  if (iteration.end - iteration.begin > most_spans) return {};
-  LimitsContext context;
+  if (iteration.end - iteration.begin > most_spans) return std::nullopt;
+  RunLimits result;
+  LimitsContext& context = result.context;
   context.makespan_ns = iteration.makespan_ns;
   context.microbatches = run.microbatches;
   context.program = {"pipesim", "whatif"};
@@ -31,18 +47,61 @@ std::string run_limits_report(const RecordedRun& run, const std::vector<std::str
   say("--ranks", profile.ranks);
   say("--replica", profile.replica);
   try {
-    const RecordedBasis basis(run);
+    const LaunchLoss late = launch_loss(run);
+    const RecordedBasis basis(run, late.ns);
     context.is_async = basis.is_async();
     if (basis.has_layers() && files.size() == 1) {
       context.partition = {"pipesim", "partition", "--measured", shell_word(files.front())};
     }
-    std::vector<Limit> limits = basis.limits();
-    limits.push_back({LimitKind::launch, launch_loss_ns(run), {}});
-    std::ranges::stable_sort(limits, std::greater(), &Limit::gain_ns);
-    return limits_report(limits, context, width);
+    result.limits = basis.limits();
+    if (late.ns > 0) {
+      result.limits.push_back({.kind = LimitKind::launch,
+                               .gain_ns = late.ns,
+                               .candidate = {},
+                               .rank = late.rank,
+                               .rank_late_ns = late.rank_gaps_ns,
+                               .action = late.action,
+                               .action_late_ns = late.action_gap_ns});
+    }
+    std::ranges::stable_sort(result.limits, std::greater(), &Limit::gain_ns);
   } catch (const Error& error) {
-    return wrap(fmt::format("Its limits could not be estimated: {}\n", error.what()), width);
+    result.failure = error.what();
   }
+  return result;
+}
+
+std::string run_limits_report(const RunLimits& limits, int width) {
+  if (limits.failure.empty()) return limits_report(limits.limits, limits.context, width);
+  return wrap(fmt::format("Its limits could not be estimated: {}\n", limits.failure), width);
+}
+
+Json run_limits_json(const RunLimits& limits) {
+  Json list = Json::array();
+  for (const Limit& limit : limits.limits) {
+    Json one{{"limit", limit_name(limit.kind)}, {"gain_ns", limit.gain_ns}};
+    switch (limit.kind) {
+      case LimitKind::partition:
+        one["stage"] = limit.stage;
+        one["stage_ns"] = limit.stage_ns;
+        one["mean_ns"] = limit.mean_ns;
+        break;
+      case LimitKind::schedule:
+      case LimitKind::memory:
+        one["schedule"] = limit.candidate->schedule;
+        one["virtual_stages"] = limit.candidate->chunks;
+        one["times_memory"] = limit.times_memory;
+        break;
+      case LimitKind::launch:
+        one["rank"] = limit.rank;
+        one["rank_late_ns"] = limit.rank_late_ns;
+        one["action"] = to_text(limit.action);
+        one["action_late_ns"] = limit.action_late_ns;
+        break;
+      default: break;
+    }
+    list.push_back(std::move(one));
+  }
+  return list;
 }
 
 }  // namespace pipesim::cli

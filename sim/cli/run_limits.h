@@ -1,18 +1,30 @@
-// What holds a recorded run up, for people.
+// What limits a recorded run, as text and as JSON.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/cli/limits_report.h"
 #include "sim/input/profile_flags.h"
+#include "traces/base/json.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim::cli {
 
-// By costs calibrated on the run (sim/request/what_if.h), with the commands that try it otherwise
-// on its `files`, read as `profile` says. A run of which costs can't be told says why; of a long
-// one, empty.
-std::string run_limits_report(const RecordedRun& run, const std::vector<std::string>& files,
-                              const ProfileFlags& profile, int width);
+struct RunLimits {
+  std::vector<Limit> limits;  // largest gain first
+  LimitsContext context;      // with the commands that try alternatives
+  std::string failure;        // why they could not be estimated, or empty
+};
+
+// From costs calibrated on the run (sim/request/what_if.h), whose `files` were read as `profile`
+// says. Nothing for a run so long that simulations would take long.
+std::optional<RunLimits> run_limits(const RecordedRun& run, const std::vector<std::string>& files,
+                                    const ProfileFlags& profile);
+
+std::string run_limits_report(const RunLimits& limits, int width);
+// Those that gain anything; see FORMAT.md.
+Json run_limits_json(const RunLimits& limits);
 
 }  // namespace pipesim::cli

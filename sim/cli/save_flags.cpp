@@ -30,7 +30,7 @@ void ask_for_saves(const SaveFlags& flags, PredictionRequest& request) {
   if (!flags.every) {
     SaveFlags given = flags;
     if (const std::string name = first_given(flags_beside_every(given)); !name.empty()) {
-      throw input_error(name + " is of checkpoints; give --checkpoint-every, too");
+      throw input_error(name + " is only for checkpoints; give --checkpoint-every, too");
     }
     return;
   }

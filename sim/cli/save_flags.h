@@ -1,4 +1,4 @@
-// The flags of checkpoints, and what is said of what they cost.
+// The flags of checkpoints, and the report of their cost.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ struct SaveFlags {
 
 void add_save_flags(CommandLine& command, SaveFlags& flags);
 
-// Puts what the flags ask for into the request.
+// Sets what the flags ask for in the request.
 void ask_for_saves(const SaveFlags& flags, PredictionRequest& request);
 
-// For people, a sentence that ends with a line's end.
+// One sentence, with a line end.
 std::string save_line(const SaveEffect& effect);
 
 }  // namespace pipesim::cli

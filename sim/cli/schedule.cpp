@@ -1,7 +1,11 @@
 // `pipesim schedule print|check|lower|convert|streams|receives`: schedules as files.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/cli/commands.h"
 #include "sim/cli/receives.h"
@@ -22,7 +26,7 @@
 namespace pipesim::cli {
 namespace {
 
-// What each verb takes beside the schedule.
+// Memory that each subcommand needs besides the schedule.
 constexpr BytesNeeded needed_to_check{160, 24, 100, 1100};
 constexpr BytesNeeded needed_to_lower{100, 24, 0, 150};
 constexpr BytesNeeded needed_to_print{80, 24, 0, 150};
@@ -45,7 +49,7 @@ void put(const Flag& output, const std::string& text) {
   }
 }
 
-// One row a rank, cells in columns of their own.
+// One row per rank, one column per cell.
 std::string grid(const Schedule& schedule) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::size_t> widths;
@@ -74,7 +78,7 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   const ScheduleChoice choice = choose_schedule(flags.schedule, needed_to_check);
   const Schedule& schedule = choice.schedule;
   std::vector<SendMode> modes = all_send_modes();
-  // Streams of a program say nothing of others.
+  // Streams of a program don't determine others.
   if (choice.schedule.lane != TransferLane::compute) {
     std::erase_if(modes, [&](SendMode mode) { return lane_of(mode) != choice.schedule.lane; });
   }
@@ -95,25 +99,50 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   const Schedule lowered = lower_it ? lower(schedule) : Schedule{};
   const Schedule& program = lower_it ? lowered : schedule;
 
-  // Needs a program that runs with buffers at least.
+  // Needs a program that runs at least with buffered transfers.
   std::optional<std::int64_t> unit_steps;
   if (!own && schedule.dependencies.empty() && !find_deadlock(program, SendMode::buffered))
     unit_steps = count_unit_steps(program);
 
+  std::int64_t actions = 0;  // but for empty cells
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    actions += std::ranges::count_if(schedule.actions[rank],
+                                     [](const Action& one) { return one.kind != Kind::IDLE; });
+  }
   Json verdicts = Json::object();
-  std::string text = fmt::format(
-      "{}: {}, {}, {}{}\n", printable(schedule.name), shape_text(schedule.placement),
-      plural(schedule.microbatches, "microbatch"), plural(schedule.actions.size(), "action"),
-      schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them");
+  std::vector<std::pair<std::string, std::string>> lines;  // a verdict, and the transports it is of
+  const int width = standard_output().width;
+  std::string text = wrap(
+      fmt::format("{}: {}, {}, {}{}\n", printable(schedule.name), shape_text(schedule.placement),
+                  plural(schedule.microbatches, "microbatch"), plural(actions, "action"),
+                  schedule.has_transfers() ? "" : "; transfers as `schedule lower` places them"),
+      width);
   std::string stuck;
   for (const SendMode mode : modes) {
     const auto cycle = own ? own : find_deadlock(program, mode);
     if (cycle) stuck += fmt::format("{}{}", stuck.empty() ? "" : ", ", send_mode_name(mode));
-    text += fmt::format("{:<11} {}\n", send_mode_name(mode), cycle.value_or("runs"));
+    const auto same = std::ranges::find(lines, cycle, &std::pair<std::string, std::string>::first);
+    if (!cycle || same == lines.end()) {
+      lines.emplace_back(cycle.value_or("runs"), send_mode_name(mode));
+    } else {
+      same->second += fmt::format(", {}", send_mode_name(mode));
+    }
     verdicts[std::string(send_mode_name(mode))] = {{"runs", !cycle}, {"cycle", cycle}};
   }
+  const std::string margin(12, ' ');
+  for (const auto& [verdict, transports] : lines) {
+    std::string told = wrap(margin + verdict, width);
+    if (transports.size() < margin.size()) {
+      told.replace(0, transports.size(), transports);
+    } else {
+      told.insert(0, transports + "\n");
+    }
+    text += told + "\n";
+  }
   if (unit_steps) {
-    text += fmt::format("{} unit steps; a receive shares its send's\n", format_count(*unit_steps));
+    text +=
+        fmt::format("{} steps, if each action takes one, and a RECV none beside that of its SEND\n",
+                    format_count(*unit_steps));
   }
   if (flags.json) {
     Json json{{"format", "pipesim-check"},
@@ -122,7 +151,7 @@ void check_schedule(const ScheduleVerbFlags& flags) {
               {"stages", schedule.ranks()},
               {"virtual_stages", schedule.placement.virtual_stages()},
               {"microbatches", schedule.microbatches},
-              {"actions", schedule.actions.size()},
+              {"actions", actions},
               {"has_transfers", schedule.has_transfers()},
               {"unit_steps", unit_steps},
               {"transports", verdicts}};
@@ -141,7 +170,7 @@ void lower_schedule(const ScheduleVerbFlags& flags) {
         "--receives timed -o FILE");
   }
   const Schedule schedule = choose_schedule(flags.schedule, needed_to_lower).schedule;
-  // Those of a program are placed anew where it is said how.
+  // A program's receives are placed anew if a placement is given.
   const bool anew = where && schedule.has_transfers();
   const Schedule program = place_receives(lower(anew ? without_transfers(schedule) : schedule),
                                           where.value_or(Receives::sender), {buffers, {}});

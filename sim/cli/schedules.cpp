@@ -25,7 +25,7 @@ namespace pipesim::cli {
 namespace {
 
 struct SchedulesFlags {
-  std::vector<std::string> files;  // schedules beside the families
+  std::vector<std::string> files;  // schedules in addition to the families
   std::vector<std::string> run;    // files of one
   ScheduleFlags schedule;
   CostFlags costs;
@@ -66,7 +66,7 @@ void print_list(bool json) {
            standard_output().width));
 }
 
-// Several between commas, each once.
+// Numbers separated by commas, each once.
 std::vector<int> parse_counts(const Flag& text, std::string_view name) {
   std::vector<int> counts;
   if (!text) return counts;
@@ -82,7 +82,7 @@ struct AskedCosts {
   std::optional<Placement> measured;  // of a run
 };
 
-// Costs by the flags, or calibrated on the run, whose shape then stands for what flags leave open.
+// Costs from the flags, or calibrated on the run, whose shape then fills in missing flags.
 AskedCosts asked_costs(const SchedulesFlags& flags, ScheduleFlags& schedule) {
   if (flags.run.empty()) {
     CostRequest costs = cost_request(flags.costs);
@@ -107,7 +107,7 @@ AskedCosts asked_costs(const SchedulesFlags& flags, ScheduleFlags& schedule) {
   return {std::move(costs), placement_of(run)};
 }
 
-// What is tried: families in all numbers given, then files, which have their own.
+// The candidates: families with all given numbers, then files, which have their own.
 class Proposals {
  public:
   Proposals(const SchedulesFlags& flags, ScheduleFlags schedule, const CostSource& source) {
@@ -162,8 +162,7 @@ class Proposals {
   std::vector<Proposal> files_;
 };
 
-// Where the stages live that costs tell apart: where they were measured, else dealt out to ranks
-// in turn.
+// The placement of the costs' stages: as measured, else dealt out to ranks in turn.
 Placement given_placement(const CostSource& source, const std::optional<Placement>& measured,
                           int ranks, const std::string& name) {
   const int told = source.stages_told();

@@ -16,7 +16,7 @@
 namespace pipesim::cli {
 namespace {
 
-// Of a file the last part of its path, as far as a table has room.
+// For a file the last part of its path, cut to fit a table.
 std::string candidate_label(const Candidate& one) {
   constexpr std::size_t most = 24;
   std::string name = one.schedule;
@@ -63,7 +63,7 @@ std::string group_verdict(const std::vector<const ComparedRow*>& group,
                             format_time(one.time_ns));
 }
 
-// Columns that no row has a value for are left out.
+// Columns without any value are omitted.
 class ComparisonTable {
  public:
   ComparisonTable(const std::vector<const ComparedRow*>& group, const ComparedSchedules& all)
@@ -123,7 +123,7 @@ class ComparisonTable {
   const ComparedSchedules& all_;
 };
 
-// A name and what is said of it, which goes on below itself.
+// A name and its text, with a hanging indent.
 std::string hanging(const std::string& name, std::size_t name_width, const std::string& words,
                     int width) {
   const std::size_t indent = name_width + 4;
@@ -134,7 +134,7 @@ std::string hanging(const std::string& name, std::size_t name_width, const std::
   return fmt::format("  {:<{}}  {}\n", name, name_width, text);
 }
 
-// "16 microbatches", "1 chunk a rank": how a shape differs from what was asked.
+// "16 microbatches", "1 chunk per rank": how a shape differs from the request.
 std::string shape_difference(const ScheduleRequest& near, const Candidate& asked) {
   const ScheduleRequest& own = asked.asked.request;
   if (near.microbatches != own.microbatches) return plural(near.microbatches, "microbatch");
@@ -142,7 +142,7 @@ std::string shape_difference(const ScheduleRequest& near, const Candidate& asked
   return plural(near.chunks.value_or(asked.chunks), "chunk") + " per rank";
 }
 
-// Why each of them is not the fastest; of those left out, why they are.
+// Why each of them is not the fastest; for omitted ones, why they are omitted.
 std::string loss_lines(const std::vector<const ComparedRow*>& group, bool left_out, int width) {
   std::size_t name_width = 0;
   std::vector<std::pair<std::string, std::string>> said;
@@ -302,7 +302,7 @@ std::vector<TimelineGroup> timelines_of(const ComparedSchedules& all, const Tria
     for (const ComparedRow* row : rows) {
       const Candidate& one = row->candidate;
       if (!one.left_out.empty()) continue;
-      // Beside one that takes far longer no other could be read.
+      // Next to one that takes far longer no other would be readable.
       if (one.asked.family != nullptr && one.time_ns / 2 > rows.front()->candidate.time_ns) {
         group.note += fmt::format("{}{}, {}", group.note.empty() ? "too long to draw: " : "; ",
                                   candidate_title(one), format_time(one.time_ns));

@@ -1,4 +1,4 @@
-// Seeds of what is drawn, as flags give them.
+// Seeds for random draws, as given by flags.
 #pragma once
 
 #include <cstdint>

@@ -20,23 +20,22 @@ struct CostFlags {
 };
 
 void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_name);
-// `of`: what costs are of, and one value of a list is.
+// `of`: what costs, and each value of a list, are for.
 void add_cost_flags(
     CommandLine& command, CostFlags& flags,
     const std::string& of = "per chunk and microbatch; a list has one per virtual stage");
 
-// What the flags ask for. `file`, where it is given, stands for --costs; `name` is what it
-// is of, in messages.
+// What the flags ask for. `file`, if given, replaces --costs; `name` is its name in messages.
 CostRequest cost_request(const CostFlags& flags);
 CostRequest cost_request(const CostFlags& flags, std::optional<CostsFile> file, std::string name);
 
-// An input error where a flag other than `flag` gives costs, too.
+// Throws an input error if a flag other than `flag` gives costs, too.
 void refuse_other_costs(const CostFlags& flags, std::string_view flag);
 
-// Microbatches as --global-batch has them, if it is given.
+// Sets the microbatches from --global-batch, if given.
 void set_microbatches(const Flag& global_batch, const CostRequest& costs, ScheduleFlags& schedule);
 
-// What ranks have to fit into: as given, else what the model's devices have.
+// The memory limit of a rank: as given, else that of the model's devices.
 std::optional<std::int64_t> memory_cap(const Flag& flag, const std::optional<CostModel>& model);
 
 }  // namespace pipesim::cli

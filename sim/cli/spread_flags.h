@@ -1,4 +1,4 @@
-// The flags that say how times vary, and what is said of the spread that follows.
+// The flags that say how times vary, and the report of the resulting spread.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ struct SpreadFlags {
 
 void add_spread_flags(CommandLine& command, SpreadFlags& flags);
 
-// Ranks that are slower, into what the costs are asked to be.
+// Adds the slow ranks to the request for costs.
 void add_slow_ranks(const SpreadFlags& flags, CostRequest& request);
 
-// What the flags ask for. Without --jitter the variation of calibrated costs, where they have one
-// and simulating so many `actions` again takes no time to speak of.
+// What the flags ask for. Without --jitter the variation of calibrated costs, if they have one and
+// simulating this many `actions` again takes negligible time.
 std::optional<SpreadQuestion> spread_question(const SpreadFlags& flags, const CostSource& source,
                                               std::int64_t actions);
 
-// For people, ending with a line's end.
+// Text, with a line end.
 std::string spread_report(const MakespanSpread& spread, const SpreadQuestion& question,
                           std::int64_t makespan_ns, int width);
 

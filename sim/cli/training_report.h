@@ -1,5 +1,4 @@
-// What a report adds where costs are a model's: how fast it trains, and what
-// would make it fit.
+// What a report adds if a model gives the costs: its throughput, and what would make it fit.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +10,10 @@
 
 namespace pipesim::cli {
 
-// "4,766 tokens/s, 51 % MFU"; empty where nothing takes any time.
+// "4,766 tokens/s, 51 % MFU"; empty if nothing takes any time.
 std::string throughput_text(const CostModel& model, const Throughput& throughput);
 
-// The cheapest ways to fit, simulated, as a line; for what does not fit.
+// The cheapest ways to make it fit, simulated, as one line; for a configuration that does not fit.
 std::string remedies_line(const CostModel& model, const PipelineShape& shape,
                           const Schedule& schedule, const Prediction& prediction,
                           std::int64_t memory_bytes);

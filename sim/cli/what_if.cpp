@@ -1,4 +1,4 @@
-// `pipesim whatif TRACE... --scale ... --schedule ...`: a recorded run, were it otherwise.
+// `pipesim whatif TRACE... --scale ... --schedule ...`: predicts changes to a recorded run.
 #include "sim/request/what_if.h"
 
 #include <fmt/format.h>
@@ -148,7 +148,7 @@ std::optional<WhatIfRow> together(const std::vector<WhatIfRow>& rows) {
 
 double relative(double value, double to) { return to > 0 ? value / to - 1 : 0; }
 
-// By how much more is done in the same time.
+// How much more work is done in the same time.
 double speedup(const RecordedBasis::Answer& answer, const RecordedBasis::Answer& as_it_ran) {
   if (answer.iteration_ns <= 0 || as_it_ran.microbatches == 0) return 0;
   const double work = static_cast<double>(answer.microbatches) / as_it_ran.microbatches;
@@ -172,7 +172,7 @@ std::string table_of(const std::vector<WhatIfRow>& rows, const RecordedBasis& ba
   const auto line = [&](const std::string& what, const RecordedBasis::Answer& answer, bool own) {
     std::string name = printable(what);
     std::string out;
-    if (name.size() > first) {  // on a line of its own, or several
+    if (name.size() > first) {  // on a separate line, or several
       out = wrap(name, width) + "\n";
       name.clear();
     }
@@ -227,7 +227,7 @@ void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
                                 {flags.scales, flags.input_pipelines, flags.json});
   }
   if (!flags.input_pipelines.empty()) {
-    throw input_error("--input-pipeline: the run is of a schedule, not of an input pipeline");
+    throw input_error("--input-pipeline: the run has a schedule, not an input pipeline");
   }
   std::vector<WhatIfRow> rows = rows_of(flags);
   if (rows.empty()) {

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "sim/compare/history.h"
+#include "sim/compare/rank_comparison.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -70,8 +71,10 @@ ChainTimes chain_times(const Operations& operations, const Played& played, const
       times.p2p_ns += values.gap[id] + values.duration[id];
     } else {
       times.p2p_ns += values.exchange[id];
-      times.compute_ns += values.duration[id];
-      times.other_ns += values.gap[id];
+      // What started before it could takes from when it could.
+      const std::int64_t gap_ns = values.gap[id];
+      times.compute_ns += values.duration[id] + std::min<std::int64_t>(gap_ns, 0);
+      times.other_ns += std::max<std::int64_t>(gap_ns, 0);
     }
   }
   return times;
@@ -288,11 +291,16 @@ std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
 }
 
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
+  if (const std::string why = stages_differ(predicted, measured); !why.empty()) {
+    throw work_error(fmt::format("{} and {}: {}; `pipesim compare` compares their ranks",
+                                 predicted.name, measured.name, why));
+  }
   const RecordedIteration& planned = predicted.iterations[predicted.median_iteration()];
   const RecordedIteration& executed = measured.iterations[measured.median_iteration()];
   PreparedJoin prepared = prepared_join(predicted, planned, measured, executed);
   Comparison comparison;
   comparison.sources = {predicted.about.source, measured.about.source};
+  comparison.costs_from = predicted.about.costs_from;
   comparison.operations = std::move(prepared.join.operations);
   comparison.counts = prepared.join.counts;
   const Operations& operations = comparison.operations;

@@ -113,6 +113,10 @@ struct SideResult {
 
 struct Comparison {
   std::array<Source, 2> sources{Source::predicted, Source::measured};
+  std::string costs_from;  // the prediction's, as its trace says
+  // Why no action of one is the other's: then only makespans, ranks and totals are compared
+  // (rank_comparison.h). Empty otherwise.
+  std::string unpaired;
   Operations operations;  // clocks put right
   MatchCounts counts;
   std::array<SideResult, 2> sides;
@@ -144,7 +148,8 @@ std::string_view side_noun(const Comparison& comparison, Side side);
 // empty where bytes are unknown.
 std::vector<MemoryPeak> memory_peaks(const RecordedRun& run);
 
-// Throws where the two have no action in common, with what each holds.
+// Throws where the two have no action in common, with what each holds, and where their stages
+// differ (rank_comparison.h).
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured);
 
 // Finds root causes and noise; a part of compare(). `all`: each side's own order, `values`:

@@ -5,12 +5,23 @@
 
 #include <cstdint>
 
+#include "traces/action.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim {
 
-// By how much shorter the iteration with the median makespan would be, played again (replay.h),
-// were no gap before anything that ranks compute. 0 where there is no iteration.
-std::int64_t launch_loss_ns(const RecordedRun& run);
+// Of the iteration with the median makespan; all 0 where there is none.
+struct LaunchLoss {
+  // By how much shorter it would be, played again (replay.h), were no gap before anything that
+  // ranks compute.
+  std::int64_t ns = 0;
+  // The rank without whose gaps alone it would be shortest, of several the one with the most; all
+  // its gaps; and the action behind the largest of them.
+  std::int32_t rank = 0;
+  std::int64_t rank_gaps_ns = 0;
+  Action action = {};
+  std::int64_t action_gap_ns = 0;
+};
+LaunchLoss launch_loss(const RecordedRun& run);
 
 }  // namespace pipesim

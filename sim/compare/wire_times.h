@@ -1,12 +1,8 @@
-// The time on the wire of a measured run's messages, told apart from the time they
-// waited for a rank to look.
+// The time on the wire of a run's messages, as far as it is known, told apart from the time they
+// waited for a rank to look (traces/arrivals.h).
 //
-// A rank that computes sees a message only when it is done, so its
-// recorded RECV shows when it looked: longer compute would make its own
-// messages look slow. A message that arrives while its receiver is idle is seen at once;
-// the others on the same route, with the same bytes, are only known to have
-// taken no longer than recorded: they are assumed to have been as fast, or, if none was
-// seen, as fast as in the other run. Plain functions.
+// Where all of a way's messages were seen late, they are assumed to have been as fast as in the
+// other run. Plain functions.
 #pragma once
 
 #include "sim/compare/operations.h"
@@ -28,9 +24,8 @@ struct WireTimes {
 // receiver's clock alone.
 bool may_be_seen_late(const Operations& operations, Side side, const Occurrence& transfer);
 
-// What is known of one side's messages. Where hosts look for them between actions, as pipeexec's
-// do (GPUs see theirs as they come), puts them back to when they arrived, by that rule. Clocks are
-// right.
+// What is known of one side's messages. Where hosts look for them between actions, puts them back
+// to when they arrived. Clocks are right.
 WireTimes tell_wire_times(Operations& operations, Side side, const RunDescription& about);
 
 }  // namespace pipesim

@@ -172,8 +172,8 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
                       max_time_ns));
     }
   }
-  // No path is longer than everything done one after the other, and no rank
-  // holds more than all activations at once.
+  // No path is longer than all actions in sequence, and no rank holds more than all activations at
+  // once.
   const long double slowed = 1 + static_cast<long double>(compute_slowdown_ppm) / 1e6L;
   long double time = 0;
   long double bytes = 0;
@@ -203,7 +203,7 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
     const int a = placement.rank_of(s);
     const int b = placement.rank_of(s + 1);
     if (a == b) continue;
-    bytes += 4 * static_cast<long double>(stage.output_bytes);  // both ways, at both ends
+    bytes += 4 * static_cast<long double>(stage.output_bytes);  // both directions, at both ends
     for (const Link* one : {&link(a, b), &link(b, a)}) {
       time += static_cast<long double>(one->latency_ns) +
               static_cast<long double>(occupied_ns(*one, stage.output_bytes));
@@ -258,7 +258,7 @@ void fill_save_bytes(const Placement& placement, const std::vector<std::int64_t>
       bytes = bytes_of_parameter *
               std::accumulate(stage.parameters.begin(), stage.parameters.end(), std::int64_t{0});
     }
-    // Of copies the first is saved.
+    // The first of two copies is saved.
     save.bytes[static_cast<std::size_t>(placement.rank_of(static_cast<int>(s)))] += bytes;
   }
   for (std::int64_t& bytes : save.bytes) bytes = (bytes + replicas - 1) / replicas;
@@ -267,7 +267,7 @@ void fill_save_bytes(const Placement& placement, const std::vector<std::int64_t>
 
 namespace {
 
-// A message costs its receiver compute, in the action that it is for.
+// A message takes compute of its receiver, in the action that needs it.
 void add_receiving(std::int64_t receive_ns, const Placement& placement,
                    std::vector<StageCosts>& stages) {
   const int most = std::min(placement.stages(), static_cast<int>(stages.size()));

@@ -16,7 +16,7 @@
 namespace pipesim {
 namespace {
 
-// Of a stage: their bytes are within limits, too.
+// Per stage: so that their bytes are within limits, too.
 constexpr std::int64_t max_parameters = max_bytes / 16;
 
 // A stage's `unshard` or `reduce`.
@@ -48,15 +48,15 @@ CollectiveCosts read_collective(const JsonCursor& cursor, bool is_stage) {
   return collective;
 }
 
-// What messages take of an action of a stage, under that key.
+// The compute of messages in an action of a stage, under that key.
 std::int64_t read_messages(JsonMembers& members, std::string_view key, Kind kind,
                            const StageCosts& stage) {
   std::int64_t messages_ns = 0;
   members.optional(key, [&](const JsonCursor& value) {
     messages_ns = value.integer(0, max_time_ns);
     if (messages_ns <= max_time_ns - stage.duration_ns(kind)) return;
-    value.fail(fmt::format("{} beside {} ns of {} are more than {} ns; use smaller times",
-                           messages_ns, stage.duration_ns(kind), kind_name(kind), max_time_ns));
+    value.fail(fmt::format("{} and {} ns of {} are more than {} ns; use smaller times", messages_ns,
+                           stage.duration_ns(kind), kind_name(kind), max_time_ns));
   });
   return messages_ns;
 }
@@ -127,7 +127,7 @@ StageCosts read_entry(const JsonCursor& cursor, bool is_stage) {
   return stage;
 }
 
-// The keys that a link and an edge share; what is absent stays as it is.
+// The keys that a link and an edge share; absent keys leave the link unchanged.
 void read_link(JsonMembers& members, Link& link) {
   link.latency_ns = members.integer_or("latency_ns", link.latency_ns, 0, max_time_ns);
   members.optional("bandwidth_bytes_per_s", [&](const JsonCursor& value) {
@@ -225,7 +225,7 @@ void read_closing_work(const JsonCursor& cursor, std::optional<std::int64_t>& ev
   if (by_rank.empty()) cursor.fail("an empty list; give one time, or one per rank");
 }
 
-// The way of a rank to its replicas.
+// The route from a rank to its replicas.
 Link read_collective_link(const JsonCursor& cursor, const LinkPlaces& shared) {
   JsonMembers members(cursor);
   Link link;
@@ -301,7 +301,7 @@ Spread read_spread(const JsonCursor& cursor) {
   return spread;
 }
 
-// The times of a calibrated entry, by the keys of the costs that they stand behind.
+// The times of a calibrated entry, by their keys in the costs.
 constexpr std::pair<const char*, std::optional<Spread> Provenance::Entry::*> spreads_of_entry[] = {
     {"forward_ns", &Provenance::Entry::forward},
     {"backward_input_ns", &Provenance::Entry::backward_input},

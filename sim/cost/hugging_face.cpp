@@ -1,5 +1,5 @@
 // Names and defaults are those of transformers, src/transformers/models/*/configuration_*.py, at
-// commit 008e574; what parameters a model has, those of modeling_*.py beside.
+// commit 008e574; parameters are those of modeling_*.py next to them.
 #include "sim/cost/hugging_face.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t largest_of_config = 1 << 20;  // as in our own files
+constexpr std::int64_t largest_of_config = 1 << 20;  // as in pipesim's own files
 constexpr std::int64_t largest_mlp_of_config = 1 << 22;
 constexpr std::int64_t most_experts_of_config = 1 << 16;
 
@@ -33,8 +33,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> config_ki
     {"qwen3_moe", "Qwen3MoeForCausalLM"},
 }};
 
-// What changes neither a layer's shape nor what it costs: texts, ids, how numbers start and are
-// scaled, what is generated or returned, how weights are stored.
+// Keys that change neither a layer's shape nor its cost: texts, ids, initializers and scaling,
+// generation and outputs, storage of weights.
 constexpr std::string_view meaningless_keys[] = {
     "_attn_implementation",
     "_attn_implementation_autoset",
@@ -164,7 +164,7 @@ class ConfigReader {
 
   // ---- Members
 
-  // Null is as if it were not there.
+  // Null counts as absent.
   template <typename Use>
   bool optional(std::string_view key, Use use) {
     take(key);
@@ -250,7 +250,7 @@ class ConfigReader {
     model_.mlp_size = integer_or("n_inner", 4 * model_.hidden_size, largest_mlp_of_config);
     model_.vocabulary_size = required("vocab_size");
     model_.max_sequence_length = required("n_positions");
-    take("n_ctx");  // the same, of older files
+    take("n_ctx");  // the same, in older files
     activation("activation_function", "gelu_new", "gelu");
     model_.tied_head = boolean_or("tie_word_embeddings", true);
   }
@@ -271,7 +271,7 @@ class ConfigReader {
       model_.mlp_size = required("intermediate_size", largest_mlp_of_config);
     }
     if (type == "gemma") {
-      // An older name comes first where both are there.
+      // If both are there the older name counts.
       take("hidden_act");
       const bool has_older = root_has("hidden_activation");
       activation(has_older ? "hidden_activation" : "hidden_act", "gelu_pytorch_tanh", "silu");
@@ -319,7 +319,7 @@ class ConfigReader {
         model_.own_head_size = value.integer(1, largest_of_config);
       });
     }
-    // What these have without saying so.
+    // Implicit properties of these models.
     if (!model_.own_head_size && type == "gemma") model_.own_head_size = 256;
     if (!model_.own_head_size && type == "qwen3") model_.own_head_size = 128;
     const bool divides = model_.hidden_size % model_.heads == 0;
@@ -357,7 +357,7 @@ class ConfigReader {
       return;
     }
     model_.mlp_size = required("moe_intermediate_size", largest_mlp_of_config);
-    take("intermediate_size");  // of blocks without experts
+    take("intermediate_size");  // for blocks without experts
     optional("decoder_sparse_step", [](const JsonCursor& value) {
       if (value.integer(1, largest_of_config) > 1) {
         value.fail("a mix of blocks with and without experts is not modelled");
@@ -370,7 +370,7 @@ class ConfigReader {
     });
   }
 
-  // `modelled` is what the architecture has; a value of another function costs as much.
+  // `modelled` is the architecture's; another function has the same cost.
   void activation(std::string_view key, std::string_view usual, std::string_view modelled) {
     std::string name(usual);
     optional(key, [&](const JsonCursor& value) { name = value.string(); });
@@ -404,7 +404,7 @@ class ConfigReader {
              [&](const JsonCursor& value) { window = value.integer(1, 1'000'000'000); });
     if (is_qwen) {
       if (!boolean_or("use_sliding_window", false)) window.reset();
-      // Blocks from here on have it.
+      // Blocks from this one on have it.
       std::int64_t first = 28;
       optional("max_window_layers",
                [&](const JsonCursor& value) { first = value.integer(0, largest_of_config); });
@@ -426,7 +426,7 @@ class ConfigReader {
                      plural(*window, "token")));
   }
 
-  // One fraction stands for all.
+  // One fraction represents all.
   void dropout(const std::string& type) {
     const auto fraction = [&](std::string_view key, std::int64_t usual) {
       optional(key, [&](const JsonCursor& value) {

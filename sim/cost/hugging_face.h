@@ -16,8 +16,8 @@ namespace pipesim {
 // Whether a document is one of transformers' rather than our own.
 bool is_hugging_face(const JsonValue& document);
 
-// An input error where the model has parts that Model can't express. To `notes`, where
-// given, go keys that are unknown and what is taken for something else.
+// Throws an input error if the model has parts that Model can't express. Appends to `notes`, if
+// given, unknown keys and settings that are approximated by others.
 Model read_hugging_face(const JsonCursor& root, std::vector<std::string>* notes);
 
 }  // namespace pipesim

@@ -1,4 +1,4 @@
-// The models known by name. Sizes stand in the order of each paper's table.
+// The models known by name. Sizes are in the order of each paper's table.
 #include <fmt/format.h>
 
 #include "sim/cost/model.h"
@@ -29,7 +29,7 @@ Model gpt2(const std::string& name, std::int64_t blocks, std::int64_t hidden_siz
   return model;
 }
 
-// As Megatron-LM trains: a vocabulary of 50257 filled up to what devices share evenly.
+// As in Megatron-LM: a vocabulary of 50257 padded so that devices share it evenly.
 Model megatron(const std::string& name, std::int64_t heads, std::int64_t hidden_size,
                std::int64_t blocks) {
   Model model = gpt(name, blocks, hidden_size, heads);
@@ -54,8 +54,8 @@ Model llama(const std::string& name, std::int64_t blocks, std::int64_t hidden_si
   return model;
 }
 
-// The Llama team, 2024, "The Llama 3 herd of models", arXiv 2407.21783, table 3, and the
-// published configurations, with the sequences that most of the training had.
+// The Llama team, 2024, "The Llama 3 herd of models", arXiv 2407.21783, table 3, and the published
+// configurations, with the sequence length of most of the training.
 Model llama3(const std::string& name, std::int64_t blocks, std::int64_t hidden_size,
              std::int64_t mlp_size, std::int64_t heads) {
   Model model = llama(name, blocks, hidden_size, mlp_size, heads, 8, 128256, 8192);
@@ -64,7 +64,7 @@ Model llama3(const std::string& name, std::int64_t blocks, std::int64_t hidden_s
 }
 
 // Yang et al., 2024, "Qwen2 technical report", arXiv 2407.10671, table 1, and the published
-// configurations, whose vocabularies are filled up.
+// configurations, whose vocabularies are padded.
 Model qwen2(const std::string& name, std::int64_t blocks, std::int64_t hidden_size,
             std::int64_t mlp_size, std::int64_t heads, std::int64_t kv_heads,
             std::int64_t vocabulary_size) {
@@ -115,7 +115,7 @@ const std::vector<Model>& known_models() {
       // Brown et al., 2020, "Language models are few-shot learners", arXiv 2005.14165,
       // table 2.1, with Megatron-LM's vocabulary. Where the table contradicts itself (a width
       // of 2048 from 24 heads of 128, 5140 from 40), there are 16 heads, and the width is 5120.
-      // The largest is so in both papers below, too.
+      // The largest is the same in both papers below.
       megatron("gpt3-1.3b", 16, 2048, 24),
       megatron("gpt3-6.7b", 32, 4096, 32),
       megatron("gpt3-13b", 40, 5120, 40),
@@ -133,7 +133,7 @@ const std::vector<Model>& known_models() {
       megatron("megatron-530b", 128, 20480, 105),
       megatron("megatron-1t", 160, 25600, 128),
       // Korthikanti et al., 2022, "Reducing activation recomputation in large transformer
-      // models", arXiv 2205.05198, table 3, which has the last two and gpt3-175b beside it.
+      // models", arXiv 2205.05198, table 3, which also has the last two and gpt3-175b.
       megatron("megatron-22b", 64, 6144, 48),
       // Touvron et al., 2023, "Llama 2: open foundation and fine-tuned chat models",
       // arXiv 2307.09288, and the published configurations.
@@ -143,8 +143,8 @@ const std::vector<Model>& known_models() {
       llama3("llama-3-8b", 32, 4096, 14336, 32),
       llama3("llama-3-70b", 80, 8192, 28672, 64),
       llama3("llama-3-405b", 126, 16384, 53248, 128),
-      // Jiang et al., 2023, "Mistral 7B", arXiv 2310.06825, table 1. Attention looks back over
-      // the whole sequence here, there over 4096 positions.
+      // Jiang et al., 2023, "Mistral 7B", arXiv 2310.06825, table 1. Attention looks back over the
+      // whole sequence here, over 4096 positions in the paper.
       llama("mistral-7b", 32, 4096, 14336, 32, 8, 32000, 8192),
       mixtral(),
       qwen2_small(),

@@ -15,7 +15,7 @@ std::string counted(std::string_view one, std::int64_t first, std::int64_t count
   return fmt::format("{}s {}-{}", one, first, first + count - 1);
 }
 
-// At most what 64 bits hold: numbers to look at, of jobs as absurd as may be.
+// Saturating: numbers for display, for arbitrarily absurd jobs.
 std::int64_t product(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<std::int64_t>::max() : result;
@@ -30,7 +30,7 @@ std::int64_t ring_bytes(std::int64_t bytes, std::int64_t devices) {
   return bytes - bytes / devices;
 }
 
-// How often each stage does an action of that kind in an iteration.
+// How often each stage runs an action of that kind in an iteration.
 std::vector<std::int64_t> times_done(const Schedule& schedule, Kind kind) {
   std::vector<std::int64_t> times(static_cast<std::size_t>(schedule.stages()));
   for (const Action& action : schedule.actions.all()) {
@@ -57,7 +57,7 @@ class ReplicaExchanges {
     const std::int64_t weight = bytes_of(training.precision);
     const auto reduced = times_done(facts_.schedule, Kind::REDUCE_GRAD);
     const auto gathered = times_done(facts_.schedule, Kind::UNSHARD);
-    // Where the lists have no reduction, ranks do it once, at the end.
+    // If the lists have no reduction, ranks do it once, at the end.
     const auto reductions = [&](std::size_t stage) {
       return std::max<std::int64_t>(1, reduced[stage]);
     };
@@ -80,7 +80,7 @@ class ReplicaExchanges {
   }
 
  private:
-  // As a file of costs has them, which does not say over how many replicas.
+  // From a costs file, which does not say over how many replicas.
   void add_given() {
     const auto add_kind = [&](const char* what, const char* how, Kind kind,
                               CollectiveCosts StageCosts::*field, std::int64_t least) {
@@ -123,7 +123,7 @@ std::string layer_names(const Model& model, int first, int count) {
   std::string text;
   const auto add = [&](const std::string& more) { text += (text.empty() ? "" : ", ") + more; };
   if (model.is_embedding(first)) add(model.layer_name(first));
-  const int block = std::max(first, 1) - 1;  // the first, and behind the last
+  const int block = std::max(first, 1) - 1;  // the first, and one past the last
   const int block_end = std::min(end, model.layers() - 1) - 1;
   if (block < block_end) add(counted("block", block, block_end - block));
   if (model.is_head(end - 1)) add(model.layer_name(end - 1));

@@ -1,7 +1,6 @@
-// From a schedule, costs and, where there is one, a model to the layout that pictures show.
+// Makes the layout that pictures show from a schedule, costs and, if there is one, a model.
 //
-// Both programs fill it here, so that they show the same where they know the same. Pure; any
-// thread.
+// Both programs use it, so that they show the same if they know the same. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +16,15 @@
 namespace pipesim {
 
 struct LayoutFacts {
-  std::string title;  // of the schedule, as in a sentence
-  // With what replicas exchange while ranks compute.
+  std::string title;  // of the schedule, to be used in a sentence
+  // Includes what replicas exchange while ranks compute.
   const Schedule& schedule;
-  const Costs& costs;                         // its bytes count; times may be missing
-  std::vector<int> layers = {};               // of each virtual stage; empty: nobody says
+  const Costs& costs;                         // only bytes matter; times may be missing
+  std::vector<int> layers = {};               // of each virtual stage; empty: unknown
   const Model* model = nullptr;               // has those layers; null: they have no names
-  std::vector<std::int64_t> parameters = {};  // of each stage, on one device; empty: nobody says
-  // How many devices stand for a rank, and what replicas split; its size of the pipeline
-  // does not count. Null: there is one replica, or costs alone say what it exchanges.
+  std::vector<std::int64_t> parameters = {};  // of each stage, on one device; empty: unknown
+  // How many devices a rank represents, and what replicas split; its pipeline size is ignored.
+  // Null: there is one replica, or only costs say what it exchanges.
   const Training* training = nullptr;
 };
 PipelineLayout lay_out(const LayoutFacts& facts);

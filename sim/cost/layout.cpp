@@ -122,7 +122,7 @@ Layout parse_layout(std::string_view text) {
 
 namespace {
 
-// "ttt" as "t*3"; shorter ones as they are.
+// "ttt" as "t*3"; shorter ones unchanged.
 std::string decoders(int count) {
   return count < 3 ? std::string(static_cast<std::size_t>(count), 't') : fmt::format("t*{}", count);
 }
@@ -159,7 +159,7 @@ void check_letters(const Layout& layout, const Model& model) {
   const std::string& letters = layout.letters;
   const std::size_t last = letters.size() - 1;
   const auto right = [&](std::size_t i) { return i == 0 ? 'E' : i == last ? 'L' : 't'; };
-  // What no model has comes first: without it others may stand in their places.
+  // Letters of no model are checked first: without them the others may be in their places.
   std::size_t at = letters.find('m');
   for (std::size_t i = 0; at == std::string::npos && i < letters.size(); ++i) {
     if (letters[i] != right(i)) at = i;

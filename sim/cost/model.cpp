@@ -6,7 +6,7 @@
 namespace pipesim {
 namespace {
 
-// Of a block that has so many of its experts.
+// Of a block with so many of its experts.
 std::int64_t block_parameters(const Model& model, std::int64_t experts) {
   const std::int64_t h = model.hidden_size;
   if (model.architecture == Architecture::mlp) return h * h + h;

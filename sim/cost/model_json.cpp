@@ -39,7 +39,7 @@ Architecture read_architecture(const JsonCursor& cursor) {
   cursor.fail(unknown_name("architecture", cursor.string(), names));
 }
 
-// Refuses so many of `what` that do not divide `whole`, and names those next to it that do.
+// Refuses a number of `what` that does not divide `whole`, and names the nearest ones that do.
 void check_divides(const JsonCursor& cursor, std::int64_t number, std::string_view what,
                    std::int64_t whole, std::string_view whole_in_words) {
   if (whole % number == 0) return;
@@ -139,7 +139,7 @@ void read_shape(JsonMembers& members, Model& model) {
   });
 }
 
-// A forward and its backward, which takes twice as much where it is left out.
+// A forward and its backward, by default twice as much.
 template <typename T>
 void read_passes(JsonMembers& members, const std::string& what, std::int64_t most, T& forward,
                  T& backward) {
@@ -201,7 +201,7 @@ void read_list(JsonMembers& members, Model& model) {
   if (model.list.empty()) list.fail("an empty list; give at least one layer");
 }
 
-// In floating point, as what is refused may not fit into an integer.
+// In floating point, since refused numbers may not fit into an integer.
 double roughly_all_parameters(const Model& model) {
   if (!model.is_listed()) {
     return static_cast<double>(model.blocks) * static_cast<double>(model.layer_parameters(1));
@@ -229,7 +229,7 @@ Json layer_json(const ListedLayer& layer) {
   return json;
 }
 
-// Like neighbours are one entry.
+// Equal neighbours are one entry.
 Json list_json(const std::vector<ListedLayer>& list) {
   Json json = Json::array();
   for (auto first = list.begin(); first != list.end();) {

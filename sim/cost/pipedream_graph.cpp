@@ -29,7 +29,7 @@ struct ProfiledNode {
   std::int64_t forward_ns = 0;
   std::int64_t backward_ns = 0;
   std::int64_t parameter_bytes = 0;
-  std::vector<std::int64_t> tensors;  // bytes of each that it puts out
+  std::vector<std::int64_t> tensors;  // bytes of each output
   std::int64_t activation_bytes = 0;  // of all of them
   bool is_tuple = false;
   std::vector<std::size_t> consumers;  // indices of nodes
@@ -122,7 +122,7 @@ class GraphReader {
     }
   }
 
-  // A description may hold the separator; what stands behind it may not.
+  // A description may contain the separator; the rest may not.
   void read_node(int number, std::string_view rest) {
     constexpr std::string_view stage = "stage_id=";
     std::size_t at = rest.rfind(separator);
@@ -283,11 +283,11 @@ std::vector<std::size_t> order_of_execution(const std::vector<ProfiledNode>& nod
   return order;
 }
 
-// What a cut behind each position carries.
+// The bytes that a cut after each position carries.
 std::vector<std::int64_t> carried_bytes(const std::vector<ProfiledNode>& nodes,
                                         const std::vector<std::size_t>& order,
                                         const std::string& file) {
-  std::vector<std::size_t> position(nodes.size());  // of inputs, which carry nothing, 0
+  std::vector<std::size_t> position(nodes.size());  // 0 for inputs, which carry nothing
   for (std::size_t p = 0; p < order.size(); ++p) position[order[p]] = p;
   std::vector<std::int64_t> changes(order.size() + 1);
   for (std::size_t p = 0; p < order.size(); ++p) {
@@ -315,8 +315,8 @@ std::vector<std::int64_t> carried_bytes(const std::vector<ProfiledNode>& nodes,
   return changes;
 }
 
-// No stage takes more than all layers together: these sums stay within 64 bits,
-// and so does what a cut carries.
+// No stage takes more than all layers together: checks that these sums, and the bytes of a cut, fit
+// in 64 bits.
 void check_sums(const std::vector<ProfiledNode>& nodes, std::int64_t optimizer_multiple,
                 const std::string& file) {
   if (optimizer_multiple < 0) {

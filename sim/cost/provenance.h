@@ -1,5 +1,5 @@
-// Where costs come from, if from recorded runs: how many samples stand behind
-// each time and how they spread. No time of a prediction depends on it; its spread does.
+// Where costs come from, if from recorded runs: how many samples each time is based on, and their
+// spread. A prediction's times do not depend on it; its spread does.
 //
 // The member `calibration` of a costs.json (FORMAT.md). Plain values; any thread.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace pipesim {
 
-// Of the samples of one time.
+// The spread of the samples of one time.
 struct Spread {
   std::int64_t samples = 0;
   std::int64_t p10_ns = 0;
@@ -21,8 +21,8 @@ struct Spread {
 };
 
 struct Provenance {
-  // One of the file's stages or layers. A time without samples was not
-  // measured, or, of B, in two parts.
+  // One of the file's stages or layers. A time without samples was not measured, or, for B,
+  // measured in two parts.
   struct Entry {
     std::string name;  // "block 3", "stage 2"
     std::optional<Spread> forward, backward_input, backward_weight, backward;
@@ -34,10 +34,11 @@ struct Provenance {
   std::vector<Entry> entries;
   std::optional<Spread> transfers;
   std::optional<Spread> replicas;  // of collectives with them, from their start
-  // What F, I, W and B of all stages took, over what is typical of their stage and kind: quantiles
-  // at equal distances from the least to the largest, in millionths. Empty where they are few.
+  // The times of F, I, W and B of all stages, relative to the typical time of their stage and kind:
+  // quantiles at equal distances from the least to the largest, in millionths. Empty if there are
+  // few.
   std::vector<std::int64_t> variation_ppm;
-  std::vector<std::string> notes;  // what could not be told, and why
+  std::vector<std::string> notes;  // what could not be determined, and why
 
   bool operator==(const Provenance&) const = default;
 };

@@ -19,7 +19,7 @@ constexpr std::int64_t StageCosts::*divided[] = {
     &StageCosts::gradient_bytes,       &StageCosts::optimizer_bytes,
     &StageCosts::unsharded_bytes};
 
-// Of a total, what its first `index` of `count` parts have together.
+// The sum of the first `index` of `count` parts of a total.
 std::int64_t up_to(std::int64_t total, std::int64_t count, std::int64_t index) {
   return total / count * index + total % count * index / count;
 }
@@ -28,7 +28,7 @@ std::int64_t piece_of(std::int64_t total, std::int64_t count, std::int64_t index
   return up_to(total, count, index + 1) - up_to(total, count, index);
 }
 
-// Each part has steps of its own: a step's time goes with it.
+// Each part has its own steps: a step's time goes with it.
 CollectiveCosts piece_of(const CollectiveCosts& whole, std::int64_t count, std::int64_t index) {
   CollectiveCosts part = whole;
   part.bytes = piece_of(whole.bytes, count, index);
@@ -39,7 +39,7 @@ CollectiveCosts piece_of(const CollectiveCosts& whole, std::int64_t count, std::
   return part;
 }
 
-// Layers that a cut goes through are in both parts.
+// Layers that are cut in two are in both parts.
 std::vector<std::int64_t> piece_of(const std::vector<std::int64_t>& layers, std::int64_t count,
                                    std::int64_t index) {
   const std::int64_t total = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
@@ -57,7 +57,7 @@ std::vector<std::int64_t> piece_of(const std::vector<std::int64_t>& layers, std:
 }
 
 StageCosts piece_of(const StageCosts& whole, std::int64_t count, std::int64_t index) {
-  StageCosts part = whole;  // messages, output and workspace are as large
+  StageCosts part = whole;  // messages, output and workspace are not divided
   for (const auto field : divided) part.*field = piece_of(whole.*field, count, index);
   if (whole.overlap_ns) part.overlap_ns = piece_of(*whole.overlap_ns, count, index);
   part.unshard = piece_of(whole.unshard, count, index);
@@ -66,7 +66,7 @@ StageCosts piece_of(const StageCosts& whole, std::int64_t count, std::int64_t in
   return part;
 }
 
-// Appends what the parts are together.
+// Appends the sum of the parts.
 void add_joined(std::span<const StageCosts> parts, const std::string& whose,
                 std::vector<StageCosts>& cuts) {
   if (parts.size() == 1) {
@@ -92,8 +92,8 @@ void add_joined(std::span<const StageCosts> parts, const std::string& whose,
   if (overlaps) all.overlap_ns = std::min(overlap_ns, max_time_ns);
 }
 
-// Closing work of ranks becomes that of the stages that they hold. Of a number of ranks that
-// is wrong it stays, for Costs::check() to refuse.
+// Distributes ranks' optimizer and reduction times over their stages. Left unchanged for a wrong
+// number of ranks, which Costs::check() refuses.
 void hand_out(std::vector<std::int64_t>& by_rank, std::int64_t StageCosts::*field,
               const Placement& placement, std::vector<StageCosts>& stages) {
   if (std::ssize(by_rank) != placement.ranks()) return;
@@ -104,7 +104,7 @@ void hand_out(std::vector<std::int64_t>& by_rank, std::int64_t StageCosts::*fiel
           piece_of(by_rank[rank], std::ssize(own), static_cast<std::int64_t>(i));
     }
   }
-  // Of two copies the mean.
+  // The mean of two copies.
   for (StageCosts& stage : stages) stage.*field /= placement.copies();
   by_rank.clear();
 }

@@ -1,10 +1,10 @@
-// The same model in other virtual stages: costs by stage, dealt out anew.
+// The same model in a different number of virtual stages: costs by stage, divided anew.
 //
-// The stages that are given are the model in its order, each of them alike from end to end. A
-// placement of S virtual stages has it in S cuts, as long in stages: of N given ones, cut j is
-// [jN/S, (j+1)N/S). So a chunk of V a rank takes 1/V of what a rank's whole stage does. Part i of
-// n of an amount T is floor((i+1)T/n) - floor(iT/n), so that parts sum to T. A message keeps its
-// bytes and what it costs its ends, wherever the model is cut. Pure functions; any thread.
+// The given stages are the model in order, and each is assumed uniform. A placement of S virtual
+// stages cuts the model into S pieces of equal length in stages: of N given ones, piece j is [jN/S,
+// (j+1)N/S). So with V chunks per rank each takes 1/V of a whole stage's time. Part i of n of an
+// amount T is floor((i+1)T/n) - floor(iT/n), so that parts sum to T. A message has the same bytes
+// and costs to its ends wherever the model is cut. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@
 
 namespace pipesim {
 
-// So many virtual stages instead. `whose` names the costs in errors: sums may be more than a
+// Cuts into `count` virtual stages. `whose` names the costs in errors: a sum may exceed what a
 // stage may take.
 std::vector<StageCosts> recut(const std::vector<StageCosts>& stages, int count,
                               const std::string& whose);
 
-// Costs by stage, of a placement with as many stages as they have, as those of another one. What
-// a rank does behind its last action goes with the stages that it holds, in equal parts.
-// Second copies of stages cost what the first do.
+// Converts costs by stage from a placement with that number of stages to another one. A rank's work
+// after its last action belongs to the stages that it holds, in equal parts. Second copies of
+// stages cost the same as the first.
 CostsFile recut(CostsFile file, const Placement& given, const Placement& wanted);
 
 }  // namespace pipesim

@@ -11,14 +11,14 @@
 namespace pipesim {
 namespace {
 
-// What is left of a write, in nanoseconds of a storage that it has to itself.
+// The rest of a write, in nanoseconds of exclusive storage.
 struct Write {
   std::size_t rank = 0;
   std::int64_t start_ns = 0;
   long double left_ns = 0;
 };
 
-// An end that lies so little above a whole nanosecond counts as that.
+// An end this little above a whole nanosecond counts as that nanosecond.
 constexpr long double rounding_ns = 1e-6L;
 
 }  // namespace
@@ -49,7 +49,7 @@ std::vector<std::int64_t> written_ns(const SaveCosts& costs,
   }
   std::ranges::stable_sort(waiting, std::greater(), &Write::start_ns);
   if (waiting.empty()) return ends;
-  // Times count from the first start, which keeps them small.
+  // Times count from the first start, to keep them small.
   const std::int64_t origin_ns = waiting.back().start_ns;
   const auto until = [&](const Write& write) {
     return static_cast<long double>(write.start_ns - origin_ns);

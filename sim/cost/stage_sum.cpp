@@ -45,7 +45,7 @@ void StageSum::add(const StageCosts& layer, int count) {
   for (int i = 0; i < count; ++i) {
     sum_.parameters.insert(sum_.parameters.end(), layer.parameters.begin(), layer.parameters.end());
   }
-  // A backward that has come to earlier layers has let go of what these kept.
+  // A backward that has reached earlier layers has freed the activations of later ones.
   sum_.workspace_bytes =
       std::max(sum_.workspace_bytes - count * layer.activation_bytes, layer.workspace_bytes);
   sum_.output_bytes = layer.output_bytes;

@@ -1,8 +1,8 @@
 // The costs of a virtual stage from those of its layers.
 //
-// Times and bytes add up, but for workspace: that of the layer counts with which a backward holds
-// most, since it lets go of what layers have kept, from the last one on. What the stage sends is
-// its last layer's output. Plain value.
+// Times and bytes add up, except for workspace: since a backward frees what layers have kept, from
+// the last one on, the workspace of the layer at which it holds most counts. The stage sends its
+// last layer's output. Plain value.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace pipesim {
 
 class StageSum {
  public:
-  // In errors: whose layers, such as "c.json: the layers of a stage", and what to do.
+  // For errors: whose layers, such as "c.json: the layers of a stage", and what to do.
   StageSum(std::string whose, std::string remedy)
       : whose_(std::move(whose)), remedy_(std::move(remedy)) {}
 
-  // So many layers that are alike. Throws where they exceed what a stage of a file may take.
+  // Adds `count` identical layers. Throws if they exceed what a stage of a file may take.
   void add(const StageCosts& layer, int count = 1);
   const StageCosts& costs() const { return sum_; }
 
@@ -29,7 +29,7 @@ class StageSum {
   StageCosts sum_;
 };
 
-// The closing work of stages, or of their layers, becomes that of the ranks that hold them.
+// Converts the closing work of stages, or of their layers, to that of the ranks that hold them.
 void sum_closing(const Placement& placement, Costs& costs);
 
 }  // namespace pipesim

@@ -31,9 +31,9 @@ class Finder {
 
  private:
   struct Stage {
-    std::int64_t gathered = Collective::none;  // by which collective, if it still is
-    std::int64_t needed = Collective::none;    // by the next action: which came last
-    std::int64_t reducing = Collective::none;  // what holds its gradients
+    std::int64_t gathered = Collective::none;  // by which collective, if still gathered
+    std::int64_t needed = Collective::none;    // by the next action: the latest one
+    std::int64_t reducing = Collective::none;  // the collective that holds its gradients
     std::int32_t gathers = 0, releases = 0, reductions = 0;
   };
   Stage& stage(int index) { return stages_[static_cast<std::size_t>(index)]; }
@@ -47,7 +47,7 @@ class Finder {
     for (const int index : own_stages) stage(index) = {};
     const std::size_t length = list.size() / static_cast<std::size_t>(iterations_);
     const std::size_t begin = length * static_cast<std::size_t>(iteration_);
-    std::int64_t last_cell = Collective::none;  // that a REDUCE_GRAD here is straight behind
+    std::int64_t last_cell = Collective::none;  // that a REDUCE_GRAD here directly follows
     for (std::size_t i = begin; i < begin + length; ++i) {
       const Action& action = list[i];
       Stage& own = stage(action.stage);

@@ -30,15 +30,15 @@ struct Collective {
   // In its rank's list; if it has none, that of the iteration's closing actions or the list's
   // length.
   std::size_t place = 0;
-  // The first action of a cell in that list: of an UNSHARD, the one that waits for
-  // it; of a REDUCE_GRAD, the one that it is straight behind.
+  // The first action of a cell in that list: for an UNSHARD, the one that waits for it; for a
+  // REDUCE_GRAD, the one right before it.
   std::int64_t cell = none;
-  // Of a REDUCE_GRAD that holds gradients: the one that makes some of its stage next.
+  // For a REDUCE_GRAD that holds gradients: the action that next produces some of its stage.
   std::int64_t held_cell = none;
   std::int64_t gather = none;  // for a RESHARD: the collective it releases
 };
 
-// Whether there are any.
+// Whether the schedule has any.
 bool has_collectives(const Schedule& schedule, const Costs& costs);
 
 // For all iterations, as unroll() makes them, sorted by (rank, place). Throws if there

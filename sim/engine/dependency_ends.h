@@ -15,7 +15,7 @@ namespace pipesim {
 
 class DependencyEnds {
  public:
-  // Sorted, and there for as long as this is.
+  // Sorted; must outlive this object.
   explicit DependencyEnds(const std::vector<TaskDependency>& dependencies)
       : dependencies_(dependencies) {}
 

@@ -14,10 +14,9 @@ namespace {
 
 constexpr std::int64_t never = -1;
 
-// Ranks advance one after the other, each as far as its inputs allow; a rank
-// that must wait is resumed by the one that produces what it waits for. Every
-// action is visited once. Applies where transfers are asynchronous, slow nothing
-// down, and have their links to themselves.
+// Ranks advance one after the other, each as far as its inputs allow; a rank that must wait is
+// resumed by the one that produces its input. Every action is visited once. Applies if transfers
+// are asynchronous, slow nothing down, and do not share links.
 class DirectEvaluation {
  public:
   DirectEvaluation(const Schedule& schedule, const Costs& costs, int iterations,
@@ -63,21 +62,21 @@ class DirectEvaluation {
     std::int64_t reduced = 0;               // of those, done
   };
 
-  // The way of a stage's results to a neighbour.
+  // The route of a stage's results to a neighbour.
   struct Edge {
-    int to_rank = -1;  // -1 where there is no neighbour
+    int to_rank = -1;  // -1 if there is no neighbour
     bool local = false;
     std::int64_t flight_ns = 0;
     std::int64_t* arrival_ns = nullptr;  // the consumer's, by microbatch
   };
 
-  // What there is to know of a copy of a stage, in one place.
+  // All data of a copy of a stage, in one place.
   struct Stage {
     std::array<std::int64_t, 4> duration_ns;  // of F, I, W, B
-    // When the input of each microbatch arrives: of its F first, then, F
-    // having run, of its backward.
+    // When the input of each microbatch arrives: that of its F, and once F has run that of its
+    // backward.
     std::int64_t* arrival_ns = nullptr;
-    const Edge* forward_input = nullptr;  // the edge that it comes by, or null
+    const Edge* forward_input = nullptr;  // the edge that it arrives by, or null
     const Edge* backward_input = nullptr;
     Edge forward;                            // to the next stage
     Edge backward;                           // to the previous one
@@ -124,7 +123,7 @@ class DirectEvaluation {
     }
   }
 
-  // That an action is of.
+  // The stage of an action.
   const Stage& stage_of(const Action& action) const {
     const auto stage = static_cast<std::size_t>(action.stage);
     if (!has_copies_) [[likely]]
@@ -146,7 +145,7 @@ class DirectEvaluation {
     }
   }
 
-  // Of an iteration.
+  // Per iteration.
   std::size_t actions_of(int rank) const {
     return schedule_.actions[rank].size() / static_cast<std::size_t>(iterations_);
   }
@@ -161,7 +160,7 @@ class DirectEvaluation {
     }
   }
 
-  // As far as it goes; whether that is to the iteration's end.
+  // Advances as far as possible; returns whether to the iteration's end.
   bool advance_in_iteration(int rank_index, Rank& rank, std::vector<int>& runnable) {
     const Action* const end = rank.end;
     const Action* cell = rank.next;
@@ -195,19 +194,19 @@ class DirectEvaluation {
       }
     }
     rank.next = cell;
-    // Other ranks come first now; by then these lines would be gone.
+    // Other ranks run first; by then these cache lines would be evicted.
     prefetch_ahead(cell, 16);
     return cell == end;
   }
 
-  // An action's input from another stage: when it arrives, and the edge that
-  // it comes by, null where it needs none.
+  // An action's input from another stage: when it arrives, and the edge that it arrives by, null if
+  // it needs none.
   struct Input {
     std::int64_t time_ns = 0;
     const Edge* edge = nullptr;
   };
 
-  // False, and the rank marked as waiting, where it has not been produced yet.
+  // Returns false, and marks the rank as waiting, if it has not been produced yet.
   bool find_input(Rank& rank, const Action& action, Input& input) {
     const Stage& stage = stage_of(action);
     if (action.kind == Kind::W) return true;
@@ -255,8 +254,8 @@ class DirectEvaluation {
       emit({action, rank_index, 0, start, finish, sent, arrival, 0});
   }
 
-  // A forward and a backward in one cell: they start once both inputs are
-  // there, and both results exist at the end.
+  // A forward and a backward in one cell: they start once both inputs have arrived, and both
+  // results exist at the end.
   bool run_joined(int rank_index, Rank& rank, const Action* cell, std::vector<int>& runnable) {
     std::array<Input, 2> inputs;
     for (std::size_t i = 0; i < 2; ++i) {
@@ -281,7 +280,7 @@ class DirectEvaluation {
     return jitter_->applied(action, schedule_.placement.rank_of(action), duration_ns);
   }
 
-  // Out of the common path. What has no microbatch is of its rank's iteration.
+  // Off the hot path. Actions without microbatch belong to their rank's iteration.
   [[gnu::noinline, gnu::cold]] void emit(Span span) {
     if (takes_microbatch(span.action.kind)) {
       span.iteration = span.action.microbatch / microbatches_;
@@ -340,7 +339,8 @@ class DirectEvaluation {
     return groups_[blocking_collective == Kind::REDUCE_TIED ? 0 : 1];
   }
 
-  // The last to come does it for all, and the others go on. Whether the rank is that one.
+  // The last rank to arrive does it for all, and the others continue. Returns whether this rank is
+  // the last.
   bool come_to(Group& group, int rank_index, std::vector<int>& runnable) {
     if (--group.missing > 0) return false;
     group.missing = group.ranks.size();

@@ -11,9 +11,9 @@
 
 namespace pipesim {
 
-// `program` has all iterations, as unroll() makes it. A transfer takes the time it takes alone:
-// if transfers meet on a link, the times are lower bounds of the event engine's, and message
-// buffers are not counted. Throws if it deadlocks, with the wait-for cycle.
+// `program` has all iterations, as unroll() makes it. A transfer takes as long as it does alone: if
+// transfers meet on a link, the times are lower bounds of the event engine's, and message buffers
+// are not counted. Throws if it deadlocks, with the wait-for cycle.
 Metrics evaluate_directly(const Schedule& program, const Costs& costs, int iterations,
                           const Jitter* jitter, const SpanSink& sink);
 

@@ -22,7 +22,7 @@ Kind send_kind(TaskKind transfer) {
   return transfer == TaskKind::transfer_forward ? Kind::SEND_F : Kind::SEND_B;
 }
 
-// The engine's model: what the tasks of a schedule do when they start and end.
+// The engine's model: the effects of a schedule's tasks when they start and end.
 class EventEvaluation {
  public:
   EventEvaluation(const Schedule& schedule, const Costs& costs, const SimulationOptions& options)
@@ -59,7 +59,7 @@ class EventEvaluation {
     }
     for (int rank = 0; rank < schedule_.ranks(); ++rank) ends_.add(rank, account(rank));
     Metrics metrics = ends_.finish();
-    // What a rank received ahead, before it began the next iteration, may have filled it.
+    // Messages received before the next iteration began may have caused the peak.
     for (RankMetrics& rank : metrics.ranks) {
       Action& action = rank.peak_memory.action;
       if (takes_microbatch(action.kind)) action.microbatch %= microbatches_;
@@ -67,7 +67,7 @@ class EventEvaluation {
     return metrics;
   }
 
-  // ---- What the engine asks
+  // ---- Callbacks of the engine
 
   void start(TaskId task) {
     if (task >= tasks_.first_closing()) {
@@ -163,21 +163,21 @@ class EventEvaluation {
     PathTimes path;
   };
 
-  // The input of (stage, microbatch) from another rank: of its F first, then,
-  // F having run, of its backward.
+  // The input of (stage, microbatch) from another rank: that of its F, and once F has run that of
+  // its backward.
   struct Input {
     std::int64_t sent_ns = 0;  // before that: when it was ready to be sent
     std::int64_t arrival_ns = 0;
     PathTimes path;  // to the instant at which it can be used; before: to sent_ns
   };
 
-  // Of an overlapped cell: the input that could be used last, and when.
+  // For an overlapped cell: the input that could be used last, and when.
   struct LastInput {
     const Input* input = nullptr;
     std::int64_t time_ns = -1;
   };
 
-  // What a collective has come to.
+  // The progress of a collective.
   struct Progress {
     std::int32_t started = 0, ended = 0;  // of its parts
     std::int64_t start_ns = 0;
@@ -203,7 +203,7 @@ class EventEvaluation {
     return {{task, 0}, 1};
   }
 
-  // The first microbatch of the iteration behind the one that a rank is in.
+  // The first microbatch of the iteration after a rank's current one.
   int& next_iteration(int rank) { return next_iterations_[static_cast<std::size_t>(rank)]; }
   RankAccount& account(int rank) { return accounts_[static_cast<std::size_t>(rank)]; }
   const StageFootprint& footprint(int stage) const {
@@ -256,7 +256,7 @@ class EventEvaluation {
       paces_[static_cast<std::size_t>(row.rank)].finish();
     }
     const Cell cell = cell_of(task);
-    const Input* awaited = nullptr;  // the input of the cell that came last
+    const Input* awaited = nullptr;  // the cell's last input to arrive
     for (const TaskId part : cell.all()) {
       const Input* input = input_of(part);
       if (input == nullptr) continue;
@@ -315,11 +315,10 @@ class EventEvaluation {
     return &inputs_[tasks_.slot(row.stage, tasks_.microbatch(compute))];
   }
 
-  // Accounts for what the rank did since its start until now. `awaited`: the
-  // input that arrived last; `last`: the one that could be used last; `wait`: for
-  // its collectives. The path to the start leads along the rank's stream, or else
-  // along `last`; along a collective only for as long as the rank stood still for
-  // it. Returns the time that the work took.
+  // Accounts for the rank's work from its start until now. `awaited`: the input that arrived last;
+  // `last`: the one that could be used last; `wait`: for its collectives. The path to the start
+  // leads along the rank's stream, or else along `last`; along a collective only for as long as the
+  // rank was blocked on it. Returns the duration of the work.
   std::int64_t occupy(int rank, std::int64_t now, const Input* awaited, const Input* last,
                       const Wait& wait) {
     RankAccount& own = account(rank);
@@ -344,7 +343,7 @@ class EventEvaluation {
     return outcome.fresh_ns;
   }
 
-  // A rank comes to a blocking collective; the last to do so lets all go on.
+  // A rank reaches a blocking collective; the last one releases all.
   void come_to(const ClosingTask& closing) {
     const auto index = static_cast<std::size_t>(closing.group);
     GroupTasks& group = tasks_.groups[index];
@@ -388,7 +387,7 @@ class EventEvaluation {
       tail(closing.rank).path = paths_to_groups_[static_cast<std::size_t>(closing.group)];
     }
     const std::int64_t fresh_ns = occupy(closing.rank, now, nullptr, nullptr, wait);
-    if (closing.action.kind == Kind::IDLE) return;  // it has but waited for collectives
+    if (closing.action.kind == Kind::IDLE) return;  // it only waited for collectives
     account(closing.rank).close(closing.action.kind, fresh_ns);
     if (sink_) [[unlikely]] {
       sink_({closing.action, closing.rank, closing.iteration, start, now, 0, 0, bytes});
@@ -407,7 +406,7 @@ class EventEvaluation {
     emit(span);
   }
 
-  // What has a microbatch, which counts through all iterations.
+  // Actions with a microbatch, numbered through all iterations.
   [[gnu::noinline, gnu::cold]] void emit(Span span) {
     span.iteration = span.action.microbatch / microbatches_;
     span.action.microbatch %= microbatches_;
@@ -446,7 +445,7 @@ class EventEvaluation {
     }
   }
 
-  // A rank is through with a checkpoint.
+  // A rank has finished a checkpoint.
   void end_save(std::size_t save, int rank) {
     const SaveTasks& saves = tasks_.saves;
     if (!saves.beside()) {
@@ -455,14 +454,14 @@ class EventEvaluation {
     }
     if (sink_) [[unlikely]] {
       Action action = save_action(rank);
-      action.number = 0;  // a rank has one an iteration
+      action.number = 0;  // a rank has one per iteration
       sink_({action, rank, saves.iteration(save), write_starts_ns_[static_cast<std::size_t>(rank)],
              engine_.now_ns(), 0, 0, saved_bytes(rank)});
     }
     if (const TaskId next = saves.next_copy(save, rank); next != no_task) engine_.signal(next);
   }
 
-  // The SAVE ends: its rank goes on.
+  // The SAVE ends: its rank continues.
   void close_save(std::size_t save, int rank) {
     finish_closing({save_action(rank), rank, tasks_.saves.iteration(save), 0}, saved_bytes(rank));
   }
@@ -492,8 +491,8 @@ class EventEvaluation {
     return is_beside ? no_stream : tasks_.collective_stream(rank);
   }
 
-  // A cell starts that needs collectives, or makes gradients for one, part by part.
-  // Whether some of what it needs is still to come.
+  // Starts a cell that needs collectives, or makes gradients for one, part by part. Returns whether
+  // some of its input is still missing.
   bool start_tied(const Ties& ties, int rank, std::int64_t duration) {
     for (const std::int64_t gather : ties.gathers) {
       if (gather != Collective::none && !progress(gather).is_done) ++missing(rank);
@@ -508,7 +507,7 @@ class EventEvaluation {
     return missing(rank) > 0;
   }
 
-  // Of what a cell waited for the last.
+  // The last wait of a cell.
   Wait wait_of(const Cell& cell, const Ties& ties, int rank) {
     Wait last;
     if (ties.before != Collective::none) {
@@ -589,8 +588,7 @@ class EventEvaluation {
     if (done.released_by != Collective::none) release(done.released_by);
   }
 
-  // The last part of a stage's weights is there, and so their share of the work
-  // that runs can be done.
+  // The last part of a stage's weights has arrived, so the running work can complete its share.
   void complete(const CollectiveTasks& gather) {
     Pace& pace = paces_[static_cast<std::size_t>(gather.rank)];
     if (pace.task() != gather.waiting) return;
@@ -600,7 +598,7 @@ class EventEvaluation {
     engine_.finish_at(pace.task(), pace.end_ns(), pace.version());
   }
 
-  // A RESHARD happens once its rank has come to it and the weights are there.
+  // A RESHARD happens once its rank has reached it and the weights have arrived.
   void release(std::int64_t index) {
     const std::int64_t now = engine_.now_ns();
     const CollectiveTasks& own = collective(index);
@@ -611,8 +609,8 @@ class EventEvaluation {
 
   // ---- Transfers
 
-  // Notes that a result leaves now, and the path to that: its producer's where
-  // that ended now, else that of a stream that held it up.
+  // Notes that a result is sent now, and the path to that: its producer's if that ended now, else
+  // that of a stream that delayed it.
   void leave(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
     Input& input = inputs_[tasks_.slot(row.consumer, tasks_.microbatch(task))];
@@ -660,13 +658,12 @@ class EventEvaluation {
     }
   }
 
-  // The SEND or RECV of a transfer that does not hold it.
+  // Ends the SEND or RECV of a transfer that does not block it.
   void finish_end(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
     Input& input = inputs_[tasks_.slot(row.consumer, tasks_.microbatch(task))];
     Tail& tail = tails_[row.streams[0]];
-    // Where the stream came to a RECV after the arrival, the stream is what
-    // its consumer waited for.
+    // If the stream reached a RECV after the arrival, its consumer waited for the stream.
     const bool is_receive = row.work >= TaskKind::receive_forward;
     if (is_receive && tail.end_ns == now) input.path = tail.path;
     tail = {now, input.path};
@@ -679,7 +676,7 @@ class EventEvaluation {
       const TaskId forward = tasks_.joined[joined - 1].forward;
       LastInput& last = last_inputs_[joined - 1];
       const bool is_input = row.work >= TaskKind::transfer_forward;
-      // Of two at one instant, the forward's counts.
+      // At a tie the forward's counts.
       if (is_input && (last.time_ns < engine_.now_ns() || next == forward)) {
         last = {&inputs_[tasks_.slot(row.consumer, tasks_.microbatch(task))], engine_.now_ns()};
       }
@@ -688,8 +685,8 @@ class EventEvaluation {
     engine_.signal(next);
   }
 
-  // A transfer or collective that begins or ends at a rank may slow its compute
-  // down or let it go on faster. When what lacks weights ends is not known yet.
+  // A transfer or collective that begins or ends at a rank may slow its compute down or speed it
+  // up. The end of work that lacks weights is not known yet.
   void change_pace(int rank, bool begins) {
     if (costs_.compute_slowdown_ppm == 0) return;
     Pace& pace = paces_[static_cast<std::size_t>(rank)];
@@ -710,14 +707,13 @@ class EventEvaluation {
   std::vector<RankAccount> accounts_;
   IterationEnds ends_;
   std::vector<int> next_iterations_;     // by rank
-  std::vector<std::int64_t> starts_ns_;  // of what each rank does
+  std::vector<std::int64_t> starts_ns_;  // of each rank's current work
   std::vector<Tail> tails_;              // by stream; a rank's compute stream has its number
   LargeVector<Input> inputs_;            // by stage and microbatch
   std::vector<LastInput> last_inputs_;   // by joined cell
   std::vector<Pace> paces_;              // by rank
   std::vector<Progress> collectives_;
-  // By rank: how many collectives what it does still lacks parts of, and the time
-  // that it takes by itself.
+  // By rank: how many collectives its work still lacks parts of, and its own duration.
   std::vector<int> missing_;
   std::vector<std::int64_t> tied_ns_;
   std::vector<PathTimes> paths_to_groups_;

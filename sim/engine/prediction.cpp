@@ -8,9 +8,8 @@
 namespace pipesim {
 namespace {
 
-// The times of a chunk and a hop where all chunks and all hops are alike, no
-// transfer waits for another and no rank has closing work; otherwise the
-// reason why there are none.
+// The times of a chunk and a hop if all chunks and all hops are equal, no transfer waits for
+// another and no rank has a reduction or optimizer step; otherwise the reason why there are none.
 std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& placement,
                                           std::string& reason) {
   for (const auto* closing : {&costs.optimizer_ns, &costs.reduce_gradients_ns}) {
@@ -49,8 +48,8 @@ std::optional<UniformTimes> uniform_times(const Costs& costs, const Placement& p
     }
   }
   times.hop_ns = hop.value_or(0);
-  // A rank sends after each F and each backward: a transfer that takes no
-  // longer than the work in between has left its link before the next.
+  // A rank sends after each F and each backward: a transfer no longer than the work in between has
+  // left its link before the next.
   const std::int64_t gap = std::min(times.forward_ns, times.input_ns);
   if (occupied > (own_links ? gap : 0)) {
     reason = "transfers may have to share a link";

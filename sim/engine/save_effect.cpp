@@ -41,14 +41,14 @@ SaveEffect save_effect(const Schedule& schedule, const Costs& costs,
   with.saves.every = with.iterations = period;
   const std::vector<SaveTime> times = times_of_one_save(schedule, costs, with);
   std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
-  std::int64_t longest_ns = 0;  // that a rank is not ready for the next one
+  std::int64_t longest_ns = 0;  // the longest time that a rank is not ready for the next one
   for (const SaveTime& own : times) {
     first_ns = std::min(first_ns, own.start_ns);
     effect.saved_ns = std::max(effect.saved_ns, own.end_ns);
     longest_ns = std::max(longest_ns, own.end_ns - own.start_ns);
   }
   effect.saved_ns -= first_ns;
-  // Nor is the storage, whatever the order in which ranks come to it.
+  // Nor is the storage, for any order in which ranks reach it.
   std::int64_t storage_ns = 0;
   for (const std::int64_t bytes : costs.save->bytes) storage_ns += costs.save->storage_ns(bytes);
   longest_ns = std::max(longest_ns, storage_ns);

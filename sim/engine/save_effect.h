@@ -18,7 +18,7 @@ struct SaveEffect {
   Saves saves;
   std::int64_t bytes = 0;     // of a checkpoint
   std::int64_t stall_ns = 0;  // that a save adds to the run
-  std::int64_t saved_ns = 0;  // from the first rank's beginning until it is published
+  std::int64_t saved_ns = 0;  // from when the first rank begins until publication
   // The mean over all iterations, further ones as in steady_iteration_ns, saves included.
   std::int64_t mean_iteration_ns = 0;
   std::int64_t iteration_ns = 0;  // the same without saves

@@ -36,7 +36,7 @@ class SaveTasks {
 
   std::size_t count() const { return iterations_.size() * ranks_ * steps; }
   bool has(TaskId task) const { return !iterations_.empty() && task >= first_; }
-  // Puts a rank's part of its next checkpoint behind what stands on its stream.
+  // Appends a rank's part of its next checkpoint to its stream.
   void append(int rank, EventPlan& plan);
 
   Part part(TaskId task) const {
@@ -48,7 +48,7 @@ class SaveTasks {
     const std::size_t at = save * ranks_ + static_cast<std::size_t>(rank);
     return first_ + static_cast<TaskId>(at * steps + static_cast<std::size_t>(step));
   }
-  // What waits for a rank to be through with a checkpoint: the copy of the next, or nothing.
+  // What waits until a rank is done with a checkpoint: the copy of the next one, or nothing.
   TaskId next_copy(std::size_t save, int rank) const {
     return beside_ && save + 1 < iterations_.size() ? task(save + 1, rank, SaveStep::copy)
                                                     : no_task;

@@ -29,7 +29,7 @@ bool needs_events(const Schedule& schedule, const Costs& costs, const Simulation
 
 namespace {
 
-// What takes time at the end of an iteration, or waits for what does.
+// Closing actions that take time, or wait for others that do.
 std::vector<Closing> closing_of(const Schedule& schedule, const Costs& costs, bool saves) {
   std::vector<Closing> closing(static_cast<std::size_t>(schedule.ranks()),
                                {.reduces = !costs.reduce_gradients_ns.empty(),

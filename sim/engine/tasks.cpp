@@ -58,7 +58,7 @@ class TasksBuilder {
                                   plural(schedule_.microbatches, "microbatch")));
   }
 
-  // Of the copy that rows are made for.
+  // The row of the copy that rows are made for.
   TaskRow& row(TaskKind work, int stage) { return tasks_.rows[tasks_.row_of(work, stage, copy_)]; }
 
   // ---- Rows
@@ -105,10 +105,10 @@ class TasksBuilder {
     row(to, to_stage).needs_signal = true;
   }
 
-  // The way of a stage's result to its neighbour.
+  // The route of a stage's result to its neighbour.
   void connect(int from, int to) {
     const bool forward = to > from;
-    // The gradient that travels back has the size of what came forward.
+    // The returned gradient has the size of the activation.
     const std::int64_t bytes =
         costs_.stages[static_cast<std::size_t>(std::min(from, to))].output_bytes;
     const TaskKind producer = forward ? TaskKind::forward : TaskKind::backward;
@@ -130,8 +130,8 @@ class TasksBuilder {
     own.bytes = bytes;
     own.route = route(from_rank, to_rank, link);
 
-    // Whether the compute stream itself brings a SEND after its producer and
-    // a consumer after its RECV.
+    // Whether the compute stream itself orders a SEND after its producer and a consumer after its
+    // RECV.
     const bool async = transfers_.mode == P2p::async;
     const bool by_list = transfers_.mode == P2p::blocking || (async && sends_are_listed_);
     const Action sent = make_action(from, forward ? Kind::SEND_F : Kind::SEND_B);
@@ -141,8 +141,8 @@ class TasksBuilder {
     };
     const StreamId sender = stream_of(from_rank);
     const StreamId receiver = stream_of(to_rank);
-    TaskKind first = transfer;  // what the producer's end lets go on
-    TaskKind last = transfer;   // what lets the consumer go on
+    TaskKind first = transfer;  // released by the producer's end
+    TaskKind last = transfer;   // releases the consumer
     if (eager || (async && sends_are_listed_)) {
       first = forward ? TaskKind::send_forward : TaskKind::send_backward;
       TaskRow& send = add_row(first, from);
@@ -163,7 +163,7 @@ class TasksBuilder {
     if (!by_list || async) signals(last, last == transfer ? from : to, consumer, to);
   }
 
-  // A link of the edge's own where its bandwidth is limited, and those it shares.
+  // The edge's own link, if its bandwidth is limited, and its shared ones.
   RouteId route(int from_rank, int to_rank, const Link& link) {
     const auto known = routes_.find({from_rank, to_rank});
     if (known != routes_.end()) return known->second;
@@ -182,7 +182,7 @@ class TasksBuilder {
 
   // ---- Collectives
 
-  // Their steps, which are numbered here, and a stream for them on each rank.
+  // Creates and numbers their steps, and a stream for them on each rank.
   void make_collectives() {
     found_ = find_collectives(schedule_, costs_, iterations_, accumulation_);
     if (found_.empty()) return;
@@ -222,7 +222,7 @@ class TasksBuilder {
     return static_cast<TaskId>(first);
   }
 
-  // Puts parts on their streams, and notes which cells they have to do with.
+  // Puts parts on their streams, and notes the cells that depend on them.
   void place_collectives() {
     if (found_.empty()) return;
     tasks_.ties_of_cell.resize(tasks_.first_closing());
@@ -269,14 +269,14 @@ class TasksBuilder {
     return tasks_.ties[at - 1];
   }
 
-  // What the rank calls at that place of its list.
+  // Appends the collectives that the rank calls at that place of its list.
   void append_calls(int rank, std::size_t place) {
     for (; next_found_ < found_.size(); ++next_found_) {
       const Collective& one = found_[next_found_];
       if (one.rank != rank || one.place != place) return;
       const CollectiveTasks& own = tasks_.collectives[next_found_];
       if (own.is_within_cell) continue;
-      // It stands before the parts; a RESHARD has none.
+      // It comes before the parts; a RESHARD has none.
       while (tasks_.steps[next_step_].collective != next_found_) ++next_step_;
       tasks_.plan.append(static_cast<StreamId>(rank),
                          static_cast<TaskId>(tasks_.first_step + next_step_));
@@ -296,7 +296,7 @@ class TasksBuilder {
 
   // ---- Streams
 
-  // So many at most: a blocking collective is two, and a SAVE may have to wait for others.
+  // An upper bound: a blocking collective is two, and a SAVE may have to wait for others.
   std::size_t count_closing() const {
     const auto actions = static_cast<std::size_t>(
         std::ranges::count_if(schedule_.actions.all(), [](const Action& action) {
@@ -306,7 +306,7 @@ class TasksBuilder {
     return 2 * actions + without_step * static_cast<std::size_t>(schedule_.ranks());
   }
 
-  // A row stands on its streams with all its microbatches, or with none.
+  // A row is on its streams with all its microbatches, or with none.
   void reserve_streams() {
     std::vector<std::size_t> rows(tasks_.plan.streams.size());
     for (const TaskRow& one : tasks_.rows) {
@@ -353,7 +353,7 @@ class TasksBuilder {
       } else if (is_transfer(action.kind)) {
         append_transfer(action);
       } else if (action.kind == Kind::REDUCE_GRAD && !costs_.reduce_gradients_ns.empty()) {
-        // They share their rank's time for it.
+        // They share their rank's reduction time.
         const std::int64_t total = costs_.reduce_gradients_ns[static_cast<std::size_t>(rank)];
         add_closing(rank, action, share_of(total, reductions, reduced++ % reductions));
       } else if (action.kind == Kind::OPTIMIZER) {
@@ -394,8 +394,8 @@ class TasksBuilder {
     }
   }
 
-  // An end of a transfer: of the transfer itself where its ends meet, else of
-  // a SEND or RECV for itself; under async a RECV delays nothing.
+  // An end of a transfer: the transfer itself if its ends meet, else a separate SEND or RECV; under
+  // async a RECV delays nothing.
   void append_transfer(const Action& action) {
     const Action send = is_send(action.kind) ? action : peer_of(action);
     const bool forward = send.kind == Kind::SEND_F;
@@ -430,8 +430,8 @@ class TasksBuilder {
     std::ranges::sort(tasks_.dependencies);
   }
 
-  // What the engine knows an action by; of a transfer's ends that are no task of their own,
-  // the transfer.
+  // The engine's task for an action; for ends of a transfer that are not separate tasks, the
+  // transfer.
   TaskId task_for(const Action& action) const {
     if (is_compute(action.kind)) {
       const TaskId task = tasks_.task_of(action);
@@ -450,7 +450,7 @@ class TasksBuilder {
     return tasks_.task(tasks_.row_of(transfer, sender, copy), action.microbatch);
   }
 
-  // ---- What ends an iteration
+  // ---- The end of an iteration
 
   void add_closing(int rank, const Action& action, std::int64_t duration_ns) {
     tasks_.plan.append(static_cast<StreamId>(rank),
@@ -467,13 +467,13 @@ class TasksBuilder {
     tasks_.plan.need_signal(last->end);
   }
 
-  // Where nothing else has waited for them.
+  // Waits for collectives that nothing else has waited for.
   void end_without_step(int rank) {
     const CollectiveTasks* last = last_collective(rank);
     if (last != nullptr && last->end == no_task) add_end(rank, Action(), 0);
   }
 
-  // What those of each kind send, where there is somebody else to send it to.
+  // Prepares the traffic of each kind, if its group has other ranks.
   void prepare_groups() {
     for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
       const auto& costs = costs_.group_costs(kind);
@@ -505,7 +505,7 @@ class TasksBuilder {
     return static_cast<TaskId>(tasks_.first_closing() + tasks_.closing.size() - 1);
   }
 
-  // Null where the rank has none that takes time; those of its stream end in order.
+  // Null if the rank has none that takes time; those of its stream end in order.
   CollectiveTasks* last_collective(int rank) {
     for (auto at = tasks_.collectives.begin() + static_cast<std::ptrdiff_t>(next_found_);
          at != tasks_.collectives.begin() && (at - 1)->rank == rank; --at) {

@@ -77,14 +77,14 @@ struct ClosingTask {
   int rank;
   int iteration;
   std::int64_t duration_ns;
-  // Of a blocking collective: which, in `groups`, and whether it is the rank's coming to
-  // it, which takes no time, or its part, which waits for all to have come.
+  // Of a blocking collective: which, in `groups`, and whether it is the rank's arrival, which takes
+  // no time, or its part, which waits until all have arrived.
   std::int32_t group = no_group;
   bool comes = false;
 };
 
-// A blocking collective of an iteration: the parts of the ranks of its group, and how many
-// of them have not come to it. Its bytes are sent by the first part, and the others end with it.
+// A blocking collective of an iteration: the parts of the ranks of its group, and how many of them
+// have not arrived yet. Its bytes are sent by the first part, and the others end with it.
 struct GroupTasks {
   std::vector<TaskId> parts;
   std::size_t missing = 0;
@@ -94,9 +94,9 @@ struct GroupTasks {
 };
 
 // The parts of a collective follow each other on its rank's stream for them, or go side by
-// side. What lets the first go, or, where they don't follow each other, or of a REDUCE_GRAD
-// within a cell, each: the rank's coming to it, a call; a lead, which lasts as long as the cell
-// before a part's gradients are there; at last the cell's end.
+// side. The first part (each part, if they don't follow each other or for a REDUCE_GRAD within a
+// cell) is released by: the call, when the rank comes to it; a lead, which lasts as long as the
+// cell runs before a part's gradients exist; finally the cell's end.
 struct CollectiveTasks {
   Action action;
   const CollectiveCosts* costs = nullptr;  // of a RESHARD none
@@ -120,15 +120,15 @@ struct Step {
   std::int32_t part;  // or lead
 };
 
-// What a cell has to do with collectives: those of which it needs the first part,
-// one a stage, the one that goes on while it runs, and the one that it waits for the end of.
+// A cell's ties with collectives: those whose first part it needs, one per stage; the one that goes
+// on while it runs; and the one whose end it waits for.
 struct Ties {
   std::array<std::int64_t, 2> gathers{Collective::none, Collective::none};
   std::int64_t reduction = Collective::none;
   std::int64_t before = Collective::none;
 };
 
-// A dependency of the schedule: the end of one task lets another go on.
+// A dependency of the schedule: the end of one task releases another.
 struct TaskDependency {
   TaskId awaited;
   TaskId task;
@@ -136,7 +136,7 @@ struct TaskDependency {
   auto operator<=>(const TaskDependency&) const = default;
 };
 
-// The tasks of an overlapped cell; the engine knows the forward's alone.
+// The tasks of an overlapped cell; the engine knows only the forward's.
 struct JoinedTasks {
   TaskId forward;
   TaskId backward;
@@ -161,7 +161,7 @@ struct Tasks {
   // Where there are joined cells: an index in `joined` plus one, or 0.
   LargeVector<std::uint32_t> joined_at_forward;
   LargeVector<std::uint32_t> joined_at_backward;
-  SaveTasks saves;  // behind the steps
+  SaveTasks saves;  // after the steps
   EventPlan plan;
 
   std::size_t first_closing() const { return rows.size() << shift; }
@@ -195,7 +195,7 @@ struct Tasks {
     }
   }
 
-  // Null where a cell has nothing to do with collectives.
+  // Null if a cell has no ties with collectives.
   const Ties* ties_with(TaskId cell) const {
     if (ties.empty() || ties_of_cell[cell] == 0) return nullptr;
     return &ties[ties_of_cell[cell] - 1];

@@ -16,7 +16,7 @@
 namespace pipesim {
 namespace {
 
-// The entry at both ends of the way and of its interval.
+// The entry before and after the fit, and at both ends of its interval.
 struct EntryWay {
   ConstantEntry before, after, least, most;
 };
@@ -31,7 +31,7 @@ EntryWay way_of(const FittedConstant& one, const Cluster& start, std::size_t ent
   return {moved_by(0), moved_by(one.by), moved_by(interval.least), moved_by(interval.most)};
 }
 
-// ---- What a fit starts from, as JSON
+// ---- The start of a fit, as JSON
 
 const JsonValue* member_of(const JsonValue& value, std::string_view key) {
   const auto* object = value.get_if<JsonValue::Object>();
@@ -40,7 +40,7 @@ const JsonValue* member_of(const JsonValue& value, std::string_view key) {
   return found == object->end() ? nullptr : &found->second;
 }
 
-// Objects by their members, so that they can be changed; all else as it stands.
+// Converts objects by member, so that they can be changed; everything else verbatim.
 Json changeable(const JsonValue& value) {
   const auto* object = value.get_if<JsonValue::Object>();
   if (object == nullptr) return Json::verbatim(json_text(value));
@@ -53,7 +53,7 @@ JsonValue read_document(const std::filesystem::path& file) {
   return parse_json(read_file(file.string()), file.string());
 }
 
-// The document of a cluster's file that is to be changed, and where values of its software go.
+// The document of a cluster's file to change, with the section for values of its software.
 class StartDocument {
  public:
   StartDocument(const FitStart& start, const Cluster& cluster) : kind_(cluster.device.kind) {
@@ -76,7 +76,7 @@ class StartDocument {
   }
 
   Json& json() { return json_; }
-  // A whole file of software has values of single devices, which go before the others.
+  // A software file may have values for single devices, which take precedence.
   Json& software() {
     Json& software = json_["device"]["software"];
     return is_whole_software_ ? software["devices"][kind_] : software;

@@ -33,8 +33,8 @@ constexpr std::array<ConstantFacts, constant_count> constant_facts{{
     {"reserved_memory", 2},
 }};
 
-// Which values say how fast nodes exchange: a cluster's own rates, else the software's shares, else
-// the cards'.
+// Which values determine how fast nodes exchange: a cluster's own rates, else the software's
+// shares, else the cards'.
 enum class NetworkSays : std::uint8_t { nothing, rates, shares, cards };
 
 NetworkSays network_says(const Cluster& cluster) {
@@ -47,7 +47,7 @@ void scale_count(double factor, std::int64_t& count) {
   count = std::llround(static_cast<double>(count) * factor);
 }
 
-// A rate stays one.
+// Keeps the rate positive.
 void scale_rate(double factor, std::int64_t& bytes_per_second) {
   scale_count(factor, bytes_per_second);
   bytes_per_second = std::clamp<std::int64_t>(bytes_per_second, 1, max_bytes_per_second);
@@ -105,7 +105,7 @@ ConstantEntry bus_entry(const std::vector<BusRate>& rates) {
   return {ConstantEntry::Section::node, "collectives", std::move(list), ""};
 }
 
-// That leaves shares at 1 or below; at most 10.
+// The largest factor that keeps shares at 1 or below; at most 10.
 double most_factor(const Cluster& cluster, Constant constant) {
   constexpr double most = 10;
   if (constant != Constant::network) return most;
@@ -168,7 +168,7 @@ Range range_of(const Cluster& cluster, Constant constant) {
 void move(Constant constant, double by, Cluster& cluster) {
   SoftwareSpec& software = cluster.device.software;
   HostFloor& host = software.host;
-  const double factor = exponential(by);  // where it is one
+  const double factor = exponential(by);  // if it is one
   switch (constant) {
     case Constant::efficiency: software.efficiency *= factor; break;
     case Constant::elementwise_traffic: software.elementwise_traffic *= factor; break;

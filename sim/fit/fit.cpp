@@ -31,7 +31,7 @@ Cluster moved(const Cluster& start, Constants constants, const Point& at) {
   return cluster;
 }
 
-// One number that was measured of a run, and where a prediction has it.
+// One measured number of a run, and its place in a prediction.
 struct Measurement {
   std::size_t run = 0;
   std::int64_t value = 0;
@@ -42,7 +42,7 @@ double log_of(std::int64_t value) {
   return logarithm(static_cast<double>(std::max<std::int64_t>(value, 1)));
 }
 
-// Logarithms of all measurements as predicted, each place looked at once.
+// Logarithms of all predicted measurements, each point evaluated once.
 class Predictions {
  public:
   Predictions(std::vector<const PredictionRequest*> requests, std::vector<Measurement> measurements,
@@ -73,7 +73,7 @@ class Predictions {
   std::map<Point, Point> known_;
 };
 
-// Unknowns alone.
+// Sets only the unknowns.
 LeastSquares problem_of(Constants constants, const Cluster& start) {
   LeastSquares problem;
   for (const Constant constant : constants) {
@@ -103,7 +103,7 @@ std::vector<bool> needed_by(const Matrix& gradients, std::size_t constants) {
   return needed;
 }
 
-// Those that the measurements tell, and what they are.
+// Finds the constants that the measurements determine, and their values.
 Told tell(LeastSquares problem, const std::vector<bool>& there) {
   const std::vector<bool> all(problem.measured.size(), true);
   Point start(there.size(), 0);
@@ -146,7 +146,7 @@ double band_of(const std::vector<MeasuredIteration>& runs,
   return sizes[(4 * sizes.size() + 4) / 5 - 1];
 }
 
-// ---- The questions
+// ---- The two problems
 
 // Each run's own first.
 std::vector<Measurement> times_of(const std::vector<MeasuredIteration>& runs) {
@@ -177,7 +177,7 @@ std::vector<Measurement> peaks_of(const std::vector<MeasuredIteration>& runs) {
   return all;
 }
 
-// Appends its constants to `all`. Of the measurements the first `own` are the runs' own, one each.
+// Appends its constants to `all`. The first `own` measurements are the runs' own, one each.
 FittedQuestion answer(const std::vector<MeasuredIteration>& runs,
                       const std::vector<Measurement>& measurements, std::size_t own,
                       Constants constants, const Cluster& start, std::vector<FittedConstant>& all) {
@@ -224,8 +224,8 @@ FittedQuestion answer(const std::vector<MeasuredIteration>& runs,
   return fitted;
 }
 
-// Two runs can be enough where their traces tell more numbers than there are constants: one is left
-// to predict by.
+// Two runs can be enough if their traces measure more numbers than there are constants: one remains
+// to predict the other.
 void require_enough(const std::vector<MeasuredIteration>& runs,
                     const std::vector<Measurement>& times, const Cluster& start) {
   if (runs.size() >= least_runs) return;

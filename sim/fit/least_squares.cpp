@@ -9,9 +9,9 @@ namespace {
 
 constexpr double huber_bound = 1.345;
 constexpr double cauchy_bound = 2.385;
-constexpr double mean_of_median = 1.4826;  // of a normal distribution's absolute values
+constexpr double mean_of_median = 1.4826;  // standard deviation by median absolute value, if normal
 constexpr double step_length = 0.01;
-// No longer steps end a descent; those before the last one only begin it.
+// A step no longer than this ends a descent; descents before the last only provide its start.
 constexpr double small_step = 1e-4;
 constexpr double first_small_step = 3e-3;
 constexpr int most_steps = 40;
@@ -51,7 +51,7 @@ double median_of(Point values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// As the spread of a normal distribution that has that median.
+// As the spread of a normal distribution with that median.
 double median_size(const Point& residuals, const std::vector<bool>& used) {
   Point sizes;
   for (std::size_t i = 0; i < used.size(); ++i) {
@@ -123,7 +123,7 @@ class Descent {
     return sum;
   }
 
-  // Half the loss's derivative, downwards.
+  // Half of the negative gradient of the loss.
   Point downhill(const Matrix& gradients) const {
     Point down(free_.size(), 0);
     const double scale = 1 / (solution_.noise * solution_.noise);
@@ -138,11 +138,11 @@ class Descent {
     return down;
   }
 
-  // Whether there was one to take.
+  // Returns whether there was one.
   bool take_step(double shortest) {
     const Matrix gradients = gradients_at(problem_, solution_.at, problem_.measured.size(), free_);
     const Point down = downhill(gradients);
-    std::vector<std::size_t> moved;  // all but those that a bound holds back
+    std::vector<std::size_t> moved;  // all except those at a bound
     for (std::size_t j = 0; j < free_.size(); ++j) {
       const Unknown& one = problem_.unknowns[j];
       const bool held = (solution_.at[j] <= one.least && down[j] < 0) ||
@@ -252,7 +252,7 @@ Matrix covariance(const LeastSquares& problem, const Solution& solution,
 double shown_noise(const LeastSquares& problem, const Solution& solution,
                    const std::vector<bool>& free, const std::vector<bool>& used) {
   const Matrix left = covariance(problem, solution, free, used);
-  double fitted = 0;  // unknowns, those half known by halves
+  double fitted = 0;  // unknowns; partly determined ones count in part
   for (std::size_t j = 0; j < free.size(); ++j) {
     const double spread = problem.unknowns[j].spread;
     if (free[j]) fitted += 1 - left[j][j] / (spread * spread);

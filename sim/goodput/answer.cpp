@@ -39,7 +39,7 @@ SavedRun run_of(const GoodputQuestion& question) {
   return run;
 }
 
-// Whether trials take some seconds at most, and stay far within 64 bits.
+// Whether trials take at most some seconds, and stay well within 64 bits.
 bool is_affordable(const SavedRun& run, const RunTrials& trials) {
   constexpr double most_failures = 1e8;
   constexpr double most_listed = 1e6;

@@ -12,9 +12,9 @@
 
 namespace pipesim {
 
-// All that training goes on from, once, however many devices hold a copy: of a parameter Adam's
-// two moments in fp32, 8 bytes, its weight in fp32, 4, and, at a precision of 16 or fewer bits,
-// the weight that is computed with, 2. 14 bytes, or 12. Gradients are not saved.
+// All state needed to resume training, once, however many devices hold a copy: per parameter Adam's
+// two moments in fp32, 8 bytes, its weight in fp32, 4, and, at a precision of 16 or fewer bits, the
+// weight used in compute, 2. 14 bytes, or 12. Gradients are not saved.
 std::int64_t checkpoint_bytes(const Model& model, Precision precision);
 
 // A rate of all devices together, or of each.
@@ -26,8 +26,8 @@ struct SaveRate {
 // "2GB/s" or "2GB/s/device", more than 0.
 SaveRate parse_save_rate(std::string_view text, std::string_view where);
 
-// Devices hold equal shares. Of a rate of each device their number must be known, or it is an
-// input error of `where`, as is a time beyond what may last.
+// Devices hold equal shares. For a rate per device their number must be known, or it is an input
+// error at `where`, as is a time that is too long.
 std::int64_t moving_ns(std::int64_t bytes, const SaveRate& rate, std::optional<int> devices,
                        std::string_view where);
 

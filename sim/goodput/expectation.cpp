@@ -15,15 +15,15 @@ double in_mtbf(const Checkpointing& job, std::int64_t ns) {
   return static_cast<double>(ns) / static_cast<double>(job.mtbf_ns);
 }
 
-// The logarithm of the expected time a segment over its training; what does not depend on the
-// interval left away.
+// The logarithm of the expected time per segment over its training, without terms independent of
+// the interval.
 double log_cost(const Checkpointing& job, std::int64_t interval_ns) {
   const double segment = in_mtbf(job, interval_ns + job.hold_ns);
   return segment + logarithm(gone_after(segment)) - logarithm(in_mtbf(job, interval_ns));
 }
 
-// Where the derivative by tau of (e^x - 1) / tau, x = (tau + D) / M, is 0: where
-// tau / M = 1 - e^-x, whose two sides meet once.
+// The zero of the derivative with respect to tau of (e^x - 1) / tau, x = (tau + D) / M: tau / M = 1
+// - e^-x, which has one solution.
 double best_interval_in_mtbf(const Checkpointing& job) {
   const double hold = in_mtbf(job, job.hold_ns);
   double low = 0;
@@ -44,8 +44,8 @@ TimeShares expected_shares(const Checkpointing& job, std::int64_t interval_ns) {
   const double restart = in_mtbf(job, job.restart_ns);
   const double beside = in_mtbf(job, job.beside_ns);
   const double completes = gone_after(segment);
-  // While it is not restarting, a segment begins again and again until no failure hits it: a
-  // share of that time, as a failure's age has it, is training, and the rest is saving.
+  // While it is not restarting, a segment begins again until no failure hits it: a share of that
+  // time, by the distribution of a failure's age, is training, and the rest is saving.
   const double up = exponential(-restart);
   TimeShares shares;
   shares.restarting = gone_after(restart);

@@ -11,11 +11,11 @@
 namespace pipesim {
 namespace {
 
-// What is done from the last save on until a failure, or until the run's end.
+// The work from the last save until a failure, or until the run's end.
 struct Stretch {
   std::int64_t training_ns = 0;
   std::int64_t saving_ns = 0;
-  std::int64_t iterations = 0;  // that last
+  std::int64_t iterations = 0;  // that are not undone
   bool ends = false;            // the run
 
   std::int64_t wall_ns() const { return training_ns + saving_ns; }

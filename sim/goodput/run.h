@@ -1,9 +1,8 @@
-// A finite run that saves checkpoints and is hit by failures at given times, event by event.
-//
-// What an executor does that is stopped at these times, in whole nanoseconds: it trains
-// iterations, saves after every `interval` of them, and after a failure restarts and goes on
-// from the last save that was complete. What a failure means in each case is as expectation.h
-// says. Plain values and pure functions; any thread.
+// A finite run with checkpoints and failures at given times, event by event.
+// As an executor does that is stopped at these times, in whole nanoseconds: it trains iterations,
+// saves after every `interval` of them, and after a failure restarts and resumes from the last
+// complete save. expectation.h defines the effect of a failure in each case. Plain values and pure
+// functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ struct SavedRun {
   Checkpointing job;
   std::int64_t iteration_ns = 0;  // more than 0
   std::int64_t iterations = 0;    // of work; the run ends with the last one, or its save
-  // From save to save, no less than least_interval(). None follows the rest that is shorter.
+  // From save to save, no less than least_interval(). No save follows a shorter rest.
   std::int64_t interval = 1;
 
   std::int64_t work_ns() const { return iteration_ns * iterations; }
@@ -37,17 +36,17 @@ struct RunTimes {
   TimeShares shares() const;
 };
 
-// Failures as they come, in wall time since the run's start, never falling. Those that come
-// during a restart let it begin again.
+// Failures in wall time since the run's start, in ascending order. One during a restart makes it
+// begin again.
 using NextFailure = std::function<std::int64_t()>;
 inline constexpr std::int64_t no_failure = INT64_MAX;
 
-// Throws an input error where failures are not in order, or wall time would leave 64 bits.
+// Throws an input error if failures are not in order, or wall time would overflow 64 bits.
 RunTimes run_with(const SavedRun& run, const NextFailure& next);
 RunTimes run_with(const SavedRun& run, std::span<const std::int64_t> failures_ns);
 
-// Failures drawn at a rate of 1/M, by seed and trial and by nothing else: the same on every
-// machine. no_failure where the next one would come in centuries.
+// Failures drawn at a rate of 1/M, from seed and trial alone: the same on every machine. Returns
+// no_failure if the next one would come only after centuries.
 class DrawnFailures {
  public:
   DrawnFailures(std::int64_t mtbf_ns, std::uint64_t seed, std::uint64_t trial);
@@ -64,9 +63,9 @@ struct RunTrials {
   int count = 1000;
 };
 
-// Goodput over all trials, and what 5, 50 and 95 % of them do not exceed, by nearest rank.
+// Goodput over all trials, and its 5th, 50th and 95th percentile, by nearest rank.
 struct GoodputSpread {
-  double mean = 0;  // work over the mean time that it took
+  double mean = 0;  // work over its mean time
   double p5 = 0;
   double p50 = 0;
   double p95 = 0;
@@ -74,7 +73,7 @@ struct GoodputSpread {
 
 GoodputSpread try_runs(const SavedRun& run, const RunTrials& trials);
 
-// How many failures all trials are expected to meet; infinite where nothing progresses.
+// The expected number of failures in all trials; infinite if there is no progress.
 double expected_failures(const SavedRun& run, const RunTrials& trials);
 
 }  // namespace pipesim

@@ -11,13 +11,13 @@
 namespace pipesim {
 namespace {
 
-// A variable's name as a script has it, or a command in its place.
+// A variable's name as written in a script, or a command instead.
 std::string variable_text(const std::string& unknown) {
   const bool is_command = unknown.starts_with('$') || unknown.starts_with('`');
   return printable(is_command ? unknown : "$" + unknown);
 }
 
-// Whether a word stands for what nobody knows, and is no value of the argument before it.
+// Whether a word is unknown, and not a value of the argument before it.
 bool may_hold_arguments(const ShellWord& word, const Arguments::Argument* before) {
   if (word.unknown.empty() || !word.text.starts_with('$')) return false;
   const bool is_list = word.unknown == "@" || word.unknown == "*" || word.text.ends_with("[@]}") ||

@@ -1,4 +1,4 @@
-// A command's --arguments with their values, and which of them nobody has asked for.
+// A command's --arguments with their values, and which of them have not been read.
 //
 // Owns the words. One thread.
 #pragma once
@@ -22,13 +22,13 @@ class Arguments {
     bool is_used = false;
   };
 
-  // "--name value" or "--name=value"; what stands before the first is left out.
+  // "--name value" or "--name=value"; words before the first are ignored.
   Arguments(const ShellWords& words, const std::string& file);
 
-  // The last of that name, which is the one that counts.
+  // The last of that name, the one that counts.
   const Argument* find(std::string_view name);
   bool has(std::string_view name) { return find(name) != nullptr; }
-  // Of a switch, which takes no value: throws where a variable that has none follows it, which may
+  // For a switch, which takes no value: throws if a variable without a value follows it, which may
   // hold arguments.
   bool is_set(std::string_view name);
   std::optional<std::int64_t> integer(std::string_view name, std::int64_t least = 1);
@@ -47,7 +47,7 @@ class Arguments {
 
  private:
   [[noreturn]] void refuse_unknown(const ShellWord& word) const;
-  // Throws where a value holds a variable that has none.
+  // Throws if the word contains a variable without a value.
   std::string value_of(const Argument& argument, const ShellWord& word) const;
 
   std::string file_;

@@ -22,7 +22,7 @@ constexpr DeepspeedReason reasons_of_deepspeed[] = {
     {"zero_optimization.mics_shard_size", "give --shard-over"},
     {"zero_optimization.zero_quantized_weights", "weights are gathered in their precision here"},
     {"zero_optimization.zero_quantized_gradients", "gradients are reduced as they are here"},
-    {"activation_checkpointing.partition_activations", "what is kept of a block's input is whole"},
+    {"activation_checkpointing.partition_activations", "a block's input is kept whole here"},
     {"activation_checkpointing.cpu_checkpointing", "activations stay on the device here"},
     {"activation_checkpointing.number_checkpoints", "give --recompute"},
     {"pipeline.seed_layers", ""},
@@ -106,7 +106,7 @@ class Deepspeed {
   }
 
  private:
-  // What the trainer fills in stands as "auto".
+  // Values that the trainer fills in are "auto".
   std::optional<std::int64_t> number(std::string_view path) {
     const auto value = settings_.find(path);
     if (!value) return std::nullopt;
@@ -146,7 +146,7 @@ class Deepspeed {
     if (const auto stages = number("pipeline.stages")) {
       stages_ = *stages;
     } else if (zero_ >= 2) {
-      stages_ = 1;  // with such, DeepSpeed refuses a pipeline
+      stages_ = 1;  // DeepSpeed refuses these with a pipeline
     } else {
       imported_.missing.push_back(
           {"--stages", "the pipeline's ranks, of PipelineModule(num_stages=...); else 1"});
@@ -185,7 +185,7 @@ class Deepspeed {
       }
       replicas = *question_.devices / each;
     }
-    // Any two say the third: all = micro x passes x replicas.
+    // Any two determine the third: all = micro x passes x replicas.
     const auto quotient = [&](std::int64_t whole, std::int64_t by) {
       if (whole % by == 0) return whole / by;
       throw input_error(fmt::format(
@@ -196,7 +196,7 @@ class Deepspeed {
     if (all && micro && passes) {
       const std::int64_t said = quotient(*all, *micro * *passes);
       if (replicas && *replicas != said) {
-        throw input_error(fmt::format("--devices {}: its batches are of {}", *question_.devices,
+        throw input_error(fmt::format("--devices {}: its batches imply {}", *question_.devices,
                                       plural(said, "replica")));
       }
       replicas = said;

@@ -1,5 +1,5 @@
-// A configuration of DeepSpeed, as its deepspeed/runtime/config.py and zero/config.py have it.
-// It says how a model is trained, and not which.
+// Imports a DeepSpeed configuration, as defined by its deepspeed/runtime/config.py and
+// zero/config.py. It describes how a model is trained, but not the model.
 //
 // Pure; any thread.
 #pragma once

@@ -1,4 +1,4 @@
-// What a configuration of another program says, in pipesim's words.
+// A configuration of another program translated to pipesim's flags.
 //
 // Readers fill it in, one for each format. Plain values; any thread.
 #pragma once
@@ -13,9 +13,9 @@
 
 namespace pipesim {
 
-// What the file may leave open.
+// Inputs that the file may lack.
 struct ImportQuestion {
-  std::optional<std::int64_t> devices;     // all there are
+  std::optional<std::int64_t> devices;     // all of them
   std::optional<std::int64_t> vocabulary;  // words of the tokenizer
 };
 
@@ -31,11 +31,11 @@ struct Imported {
   };
 
   std::string format;                   // "Megatron-LM arguments"
-  std::string software;                 // a preset; empty: the usual one of a device
-  std::optional<Model> model;           // that it describes
-  std::optional<std::int64_t> devices;  // as asked, or as it says
-  std::vector<Flag> flags;              // of pipesim; no model, no cluster
-  std::vector<Remark> missing;          // flags that the command needs besides
+  std::string software;                 // a preset; empty: a device's default
+  std::optional<Model> model;           // described by the file
+  std::optional<std::int64_t> devices;  // from the question, or from the file
+  std::vector<Flag> flags;              // pipesim's; without model and cluster
+  std::vector<Remark> missing;          // other flags that the command needs
   std::vector<Remark> without_counterpart;
   std::vector<std::string> without_effect;  // settings that change nothing in a prediction
 
@@ -45,18 +45,18 @@ struct Imported {
   void add(std::string_view flag, std::int64_t value) { add(flag, std::to_string(value)); }
 };
 
-// The model known by name with these layers, or null. Names do not count; nor does the longest
-// sequence, where no table of positions ends.
+// The known model with these layers, or null. Names do not count; nor does the longest sequence,
+// unless there is a table of positions.
 const Model* known_model_like(const Model& model);
 
 // "25MB", "1234B".
 std::string bytes_flag(std::int64_t bytes);
-// "5,4,4,5" of the layers of each virtual stage.
+// "5,4,4,5", from the layers of each virtual stage.
 std::string layout_text(const std::vector<std::int64_t>& layers);
 
-// Reads a file by what it holds: arguments of Megatron-LM, as a list or in a shell script; TOML
-// of torchtitan; JSON of DeepSpeed. An input error where it is none of these, or contradicts
-// itself.
+// Reads a file, recognized by its contents: Megatron-LM's arguments, as a list or in a shell
+// script; torchtitan's TOML; DeepSpeed's JSON. Throws an input error if it is none of these, or
+// contradicts itself.
 Imported import_training(std::string_view text, const std::string& file,
                          const ImportQuestion& question);
 

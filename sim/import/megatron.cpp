@@ -30,7 +30,7 @@ bool is_telling(const ShellWord& word) {
 
 ShellWords training_words(std::string_view text, const std::string& file) {
   ShellScript script = read_shell(text, file);
-  // A list, of lines as it likes.
+  // A list, with any line breaks.
   if (!script.commands.empty() && script.commands.front().front().text.starts_with('-')) {
     ShellWords words;
     for (const ShellWords& line : script.commands) {
@@ -50,7 +50,7 @@ ShellWords training_words(std::string_view text, const std::string& file) {
   if (!trainings.empty()) return *trainings.front();
   ShellWords words;
   for (const ShellWord& value : script.values) {
-    // Of a text, such as ARGS="--num-layers 24", as a shell splits it where it stands.
+    // Splits a text, such as ARGS="--num-layers 24", as a shell does.
     for (const std::string_view line : split(value.text, '\n')) {
       for (const std::string_view part : split(line, ' ')) {
         if (strip(part).empty()) continue;
@@ -91,7 +91,7 @@ class Megatron {
   void lacks(const Arguments::Argument& argument, std::string why) {
     imported_.without_counterpart.push_back({Arguments::text_of(argument), std::move(why)});
   }
-  // Of one that was given.
+  // For a given argument.
   void lacks(std::string_view name, std::string why) {
     if (const auto* argument = arguments_.find(name)) lacks(*argument, std::move(why));
   }
@@ -142,7 +142,8 @@ class Megatron {
   }
 
   void read_mlp(Model& model, bool is_gated) {
-    // Rounded down to multiples of 64, as two matrices in place of one have as many numbers.
+    // Two matrices instead of one, with the same number of parameters, rounded down to multiples
+    // of 64.
     const std::int64_t gated = model.hidden_size * 8 / 3 / 64 * 64;
     model.mlp_size =
         arguments_.integer_or("--ffn-hidden-size", is_gated ? gated : 4 * model.hidden_size);
@@ -160,7 +161,7 @@ class Megatron {
     std::optional<std::int64_t> words = question_.vocabulary;
     const std::string tokenizer = arguments_.text("--tokenizer-type").value_or("");
     if (const auto given = arguments_.integer("--vocab-size"); given && !words) words = *given;
-    // Of GPT-2's tokenizer, as its paper has it.
+    // The size of GPT-2's tokenizer, from its paper.
     if (!words && tokenizer == "GPT2BPETokenizer") words = 50257;
     if (!words) {
       throw input_error(
@@ -196,7 +197,7 @@ class Megatron {
     }
   }
 
-  // What the two architectures have, and neither has.
+  // Properties of the two architectures, and those of neither.
   void read_parts(Model& model, bool is_gated) {
     model.tied_head = !arguments_.is_set("--untie-embeddings-and-output-weights");
     const bool has_bias = !arguments_.is_set("--disable-bias-linear");
@@ -247,7 +248,7 @@ class Megatron {
     auto each = arguments_.integer("--nproc_per_node", 0);
     if (!each) each = arguments_.integer("--nproc-per-node", 0);
     std::optional<std::int64_t> nodes;
-    // "1:4" is of a job that may grow.
+    // "1:4" is for an elastic job.
     if (const auto text = arguments_.text("--nnodes"); text && text->find(':') == text->npos) {
       nodes = arguments_.integer("--nnodes");
     }
@@ -376,7 +377,7 @@ class Megatron {
     return layout_text(layers);
   }
 
-  // Of first and last ranks that have blocks of their own number.
+  // For first and last ranks with their own numbers of blocks.
   std::string layout_of_ends(std::int64_t chunks) {
     const auto first = arguments_.integer("--decoder-first-pipeline-num-layers");
     const auto last = arguments_.integer("--decoder-last-pipeline-num-layers");
@@ -394,9 +395,9 @@ class Megatron {
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
       for (const std::int64_t blocks : of_rank) {
         if (!fits || blocks < 1 || blocks % chunks != 0) {
-          arguments_.fail(
-              name, fmt::format("{} blocks can't be dealt out so to {} of {}", blocks_or_fail(name),
-                                plural(stages_, "rank"), plural(chunks, "chunk")));
+          arguments_.fail(name, fmt::format("{} blocks can't be divided like this among {} of {}",
+                                            blocks_or_fail(name), plural(stages_, "rank"),
+                                            plural(chunks, "chunk")));
         }
         layers.push_back(blocks / chunks);
       }
@@ -533,7 +534,7 @@ class Megatron {
     }
     if (zero <= 1) {
       if (!reduces_early) imported_.add("--bucket-bytes", "off");
-      // By default as megatron/core/distributed/distributed_data_parallel.py has it.
+      // The default is that of megatron/core/distributed/distributed_data_parallel.py.
       constexpr std::int64_t least = 40'000'000;
       constexpr std::int64_t of_replica = 1'000'000;
       const std::int64_t usual = std::max(least, of_replica * replicas_.value_or(1));
@@ -564,7 +565,7 @@ class Megatron {
   std::int64_t stages_ = 1;
   std::int64_t gradient_bytes_ = 4;
   std::optional<std::int64_t> sequence_;
-  std::optional<std::int64_t> replicas_;  // where the number of devices is known
+  std::optional<std::int64_t> replicas_;  // if the number of devices is known
 };
 
 }  // namespace

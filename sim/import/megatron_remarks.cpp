@@ -9,7 +9,7 @@ namespace {
 
 using MegatronReason = std::pair<std::string_view, std::string_view>;
 
-// Unless their value is 1, 0 or none, as by default.
+// Unless their value is 1, 0 or none, the defaults.
 constexpr MegatronReason megatron_reasons[] = {
     {"--expert-model-parallel-size", "every rank has all experts here"},
     {"--expert-tensor-parallel-size", "experts are split as all else is here"},
@@ -31,7 +31,7 @@ constexpr MegatronReason megatron_reasons[] = {
     {"--optimizer-offload-fraction", "states stay on the device here"},
     {"--cpu-offloading-num-layers", "activations stay on the device here"},
     {"--fine-grained-activation-offloading", "activations stay on the device here"},
-    {"--distribute-saved-activations", "what is kept of a block's input is whole here"},
+    {"--distribute-saved-activations", "a block's input is kept whole here"},
     {"--standalone-embedding-stage", "give --layout, with the embedding on a stage alone"},
     {"--use-precision-aware-optimizer", "states have the software's bytes here"},
     {"--exp-avg-dtype", "states have the software's bytes here"},
@@ -57,8 +57,8 @@ constexpr MegatronReason megatron_reasons[] = {
     {"--layer-wise-optimizer", "not modelled"},
 };
 
-// Of arguments that say where data, checkpoints and logs are, how numbers start and are learned,
-// how a job is launched, and which kernels do the same work.
+// Arguments for data, checkpoints and logs, initialization and learning rates, launching, and
+// alternative kernels for the same work.
 constexpr std::string_view harmless_arguments[] = {
     "--adam-",
     "--adlr-",

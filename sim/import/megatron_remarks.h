@@ -1,4 +1,4 @@
-// What Megatron-LM's other arguments mean for a prediction.
+// The meaning of Megatron-LM's other arguments for a prediction.
 //
 // Pure; any thread.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace pipesim {
 
-// Why an argument has no counterpart; empty where it changes nothing.
+// Why an argument has no counterpart; empty if it changes nothing.
 std::string megatron_reason(const Arguments::Argument& argument);
 
 }  // namespace pipesim

@@ -1,6 +1,5 @@
-// A document's settings by their paths, and which of them nobody has asked for.
-//
-// Owns what it notes, and refers to the document. One thread.
+// A document's settings by path, and which of them have not been read.
+// Refers to the document, which must outlive it. One thread.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +18,19 @@ class Settings {
  public:
   explicit Settings(const JsonCursor& root);
 
-  // Of "parallelism.tensor_parallel_degree"; null counts as absent.
+  // By path, "parallelism.tensor_parallel_degree"; null counts as absent.
   std::optional<JsonCursor> find(std::string_view path);
   std::int64_t integer_or(std::string_view path, std::int64_t fallback, std::int64_t least = 1,
                           std::int64_t most = 1'000'000'000);
   bool boolean_or(std::string_view path, bool fallback);
   std::string text_or(std::string_view path, std::string_view fallback);
 
-  // "path = value", on one line and cut where it is long.
+  // "path = value", on one line, cut if it is long.
   static std::string text_of(std::string_view path, const JsonValue& value);
-  // The same of one that is there.
+  // The same for an existing setting.
   std::string text_of(std::string_view path);
 
-  // Every setting that nobody asked for, in the order of the document.
+  // Every setting that has not been read, in the order of the document.
   struct Leaf {
     std::string path;
     const JsonValue* value = nullptr;

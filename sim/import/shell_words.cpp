@@ -24,7 +24,7 @@ bool in_name(char c) { return starts_name(c) || is_digit(c); }
 
 using ShellVariables = std::map<std::string, ShellWords, std::less<>>;
 
-// "8 * NODES / (2)", of whole numbers. Empty where something in it is none.
+// "8 * NODES / (2)", of integers. Empty if something in it is not one.
 class ShellSum {
  public:
   ShellSum(std::string_view text, const ShellVariables& variables)
@@ -36,7 +36,7 @@ class ShellSum {
     if (!rest_.empty()) is_good_ = false;
     return is_good_ ? std::optional(result) : std::nullopt;
   }
-  // A name that has no value, where one is why.
+  // The name without a value that caused it, if any.
   const std::string& unknown() const { return unknown_; }
 
  private:
@@ -172,7 +172,7 @@ class ShellReader {
     advance();
   }
 
-  // Blanks, continued lines and a comment; where `lines`, ends of lines, too.
+  // Blanks, continued lines and a comment; with `lines` also ends of lines.
   void skip_blanks(bool lines) {
     while (at_ < text_.size()) {
       if (continues_line()) {
@@ -291,7 +291,7 @@ class ShellReader {
 
   // ---- Words
 
-  // A word as an assignment has it, which stays one.
+  // A word of an assignment, which is not split.
   ShellWord scalar() {
     ShellWord result{.text = {}, .line = line_};
     while (at_ < text_.size() && !ends_word(false)) {
@@ -307,7 +307,7 @@ class ShellReader {
     word.text += part.text;
   }
 
-  // Brackets and bars within a word are its own: a layout need not be quoted.
+  // Brackets and bars within a word belong to it: a layout need not be quoted.
   bool ends_word(bool in_list) const {
     const char c = peek();
     if (c == '\n' || c == ';' || shell_blanks.find(c) != std::string_view::npos) return true;
@@ -315,7 +315,7 @@ class ShellReader {
     return in_list && c == ')';
   }
 
-  // Appends what a word becomes: none, one or several.
+  // Appends the expansion of a word: none, one or several.
   void word(ShellWords& words, bool in_list = false) {
     std::optional<ShellWord> open;
     int depth = 0;
@@ -339,8 +339,8 @@ class ShellReader {
     if (open) words.push_back(std::move(*open));
   }
 
-  // The next character, quotes or variable. Several words where an array is in it, or where
-  // `whole` is not asked for and a value has shell_blanks.
+  // The next character, quotes or variable. Several words if it contains an array, or if a value
+  // has shell_blanks and `whole` is false.
   ShellWords piece(bool whole, bool* splits = nullptr) {
     const char c = peek();
     if (c == '\'') return {single_quotes()};
@@ -395,7 +395,7 @@ class ShellReader {
       advance();
     }
     advance();
-    // "${EMPTY[@]}" is no word at all.
+    // "${EMPTY[@]}" expands to no word.
     if (is_only_list && had_list_) {
       if (splits != nullptr) *splits = true;
       words.clear();
@@ -417,7 +417,7 @@ class ShellReader {
   static ShellWords split_words(const ShellWords& parts) {
     ShellWords words;
     for (const ShellWord& part : parts) {
-      // What a command would print is one word, as it is written.
+      // A command substitution is one word, verbatim.
       if (!part.unknown.empty() && (part.text.starts_with("$(") || part.text.starts_with('`'))) {
         words.push_back(part);
         continue;
@@ -430,7 +430,7 @@ class ShellReader {
         const std::size_t end = std::min(rest.find_first_of(" \t\r\n"), rest.size());
         ShellWord word = part;
         word.text = rest.substr(0, end);
-        // Where the variable stands that is not known.
+        // The position of the unknown variable.
         if (word.text.find('$') == std::string::npos) word.unknown.clear();
         words.push_back(std::move(word));
         rest.remove_prefix(end);
@@ -557,7 +557,7 @@ class ShellReader {
   int depth_ = 0;         // of defaults within defaults
   bool had_list_ = false;
   ShellVariables own_;
-  ShellVariables* variables_ = &own_;  // of whoever reads what a default stands in
+  ShellVariables* variables_ = &own_;  // of the reader of the text that contains a default
   std::vector<std::string> order_;
   ShellScript script_;
 };

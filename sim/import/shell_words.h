@@ -1,8 +1,7 @@
-// The words of a shell script's commands, with what its own assignments put into them.
-//
+// The words of a shell script's commands, with its own variables expanded.
 // Enough of a shell for scripts that start a training: quotes, comments, continued lines,
-// variables, arrays, defaults, sums of whole numbers. Nothing is run. Conditions and loops are
-// input errors. Pure; any thread.
+// variables, arrays, defaults, integer sums. Nothing is run. Conditions and loops are input errors.
+// Pure; any thread.
 #pragma once
 
 #include <string>
@@ -20,7 +19,7 @@ struct ShellWord {
 using ShellWords = std::vector<ShellWord>;
 
 struct ShellScript {
-  std::vector<ShellWords> commands;  // a line that starts with a dash goes on with the one before
+  std::vector<ShellWords> commands;  // a line that starts with a dash continues the previous one
   ShellWords values;                 // of all variables, in the order of their assignments
 };
 

@@ -1,4 +1,4 @@
-// TOML, by the library toml++, as values that know their places.
+// TOML, parsed by the library toml++, as values that know their positions.
 //
 // Pure; any thread.
 #pragma once

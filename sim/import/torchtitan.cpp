@@ -63,7 +63,7 @@ Model model_of(const Flavor& flavor, std::int64_t sequence) {
   return model;
 }
 
-// "8B_flex" is an "8B" with another kernel of attention.
+// "8B_flex" is an "8B" with another attention kernel.
 std::string_view plain_flavor(std::string_view flavor) {
   for (const std::string_view end : {"_flex_attn", "_varlen_attn", "_flex", "_varlen"}) {
     if (flavor.ends_with(end)) return flavor.substr(0, flavor.size() - end.size());
@@ -75,7 +75,7 @@ struct TorchtitanReason {
   std::string_view path, why;
 };
 
-// Unless they are off, as by default.
+// Unless they are off, the default.
 constexpr TorchtitanReason torchtitan_reasons[] = {
     {"parallelism.expert_parallel_degree", "every rank has all experts here"},
     {"parallelism.expert_tensor_parallel_degree", "experts are split as all else is here"},
@@ -88,7 +88,7 @@ constexpr TorchtitanReason torchtitan_reasons[] = {
     {"optimizer.early_step_in_backward", "the step comes after all backwards here"},
 };
 
-// Tables in which nothing changes what an iteration takes.
+// Tables without effect on the time of an iteration.
 constexpr std::string_view harmless_in_torchtitan[] = {
     "job.",
     "profiling.",
@@ -198,7 +198,7 @@ class Torchtitan {
     }
     if (replicas_ == 1) return;
     if (shards == 1) {
-      imported_.add("--bucket-bytes", "100MB");  // as models/llama3/infra/parallelize.py asks for
+      imported_.add("--bucket-bytes", "100MB");  // as in models/llama3/infra/parallelize.py
       return;
     }
     imported_.add("--zero", 3);
@@ -247,7 +247,7 @@ class Torchtitan {
       global_given->fail(fmt::format("is not a multiple of {} sequences on each of {}", local,
                                      plural(*replicas_, "replica")));
     }
-    // Passes of a pipeline add up to a step; without one they are microbatches.
+    // With a pipeline, passes accumulate to a step; without one they are microbatches.
     const std::int64_t passes = global / at_once;
     imported_.add("--microbatches", stages_ == 1 ? passes : local / micro);
     if (stages_ > 1 && passes > 1) imported_.add("--accumulate", passes);
@@ -313,7 +313,7 @@ class Torchtitan {
     if (found->many_chunks) imported_.add("--virtual-stages", chunks);
   }
 
-  // Of each part, the embedding, blocks, and the last norm and the head as one.
+  // The layers of each part: the embedding, blocks, and the last norm and the head as one.
   std::vector<std::int64_t> layers_of(const JsonCursor& parts) const {
     std::vector<std::int64_t> layers;
     std::int64_t next = 0;
@@ -417,7 +417,7 @@ class Torchtitan {
   std::int64_t tensor_ = 1;
   std::int64_t stages_ = 1;
   std::int64_t sequence_ = 1;
-  std::optional<std::int64_t> replicas_;  // where the number of devices is known
+  std::optional<std::int64_t> replicas_;  // if the number of devices is known
 };
 
 }  // namespace
@@ -442,7 +442,7 @@ std::vector<std::int64_t> torchtitan_layout(std::int64_t blocks, std::int64_t st
   }
   std::vector<std::int64_t> layers(static_cast<std::size_t>(stages), each);
   for (std::int64_t i = 0; i < all % stages; ++i) ++layers[static_cast<std::size_t>(i)];
-  // One layer each, whatever they count as.
+  // One layer each, regardless of their weight.
   layers.front() += 1 - first;
   layers.back() += 1 - last;
   return layers;

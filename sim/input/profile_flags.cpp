@@ -55,8 +55,7 @@ std::vector<FlagHelp> profile_flag_help(ProfileFlags& flags) {
 ProfileOptions profile_options(const ProfileFlags& flags) {
   if (flags.ranks && flags.replica) {
     throw input_error(
-        "--replica means nothing beside --ranks, which names the pipeline; leave "
-        "one of them away");
+        "--replica has no effect with --ranks, which names the pipeline; omit one of them");
   }
   ProfileOptions options;
   if (flags.ranks) options.ranks = parse_ranks(*flags.ranks);

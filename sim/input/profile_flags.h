@@ -1,4 +1,4 @@
-// The flags that say of a profile what its files leave open, alike for all that reads traces.
+// The flags for what a profile's files leave open, the same for all commands that read traces.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@ namespace pipesim {
 
 struct ProfileFlags {
   Flag schedule, ranks, replica;
-  // What `schedule` is called; another name where --schedule says something else.
+  // The name of the flag `schedule`; another one if --schedule has a different meaning.
   std::string schedule_name = "--schedule";
 };
 
-// For a command's "Input".
+// For the "Input" section of a command's help.
 std::vector<FlagHelp> profile_flag_help(ProfileFlags& flags);
 
-// Reads the schedule's file. Throws an input error where a text means nothing.
+// Reads the schedule's file. Throws an input error for a text without a meaning.
 ProfileOptions profile_options(const ProfileFlags& flags);
 
 }  // namespace pipesim

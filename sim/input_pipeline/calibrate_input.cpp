@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int32_t batches_to_warm_up = 2;
 
-// The lower one of two in the middle; 0 of none.
+// The lower of two in the middle; 0 for none.
 std::int64_t median_of(std::vector<std::int64_t>& times) {
   if (times.empty()) return 0;
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);

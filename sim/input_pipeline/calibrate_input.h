@@ -1,11 +1,9 @@
 // Costs of an input pipeline from a recorded run of one.
-//
-// Of each rank and kind what its action and the host's call of it took, in the median over
-// batches; the first batches, which find cold caches and set buffers up, are left out where there
-// are at least twice as many. What a collective took counts from when the last rank had come. Costs
-// are of as many ranks as the run, by kind and without links: other programs and numbers of
-// batches can be predicted from them, other batch sizes and numbers of ranks can't. Pure; any
-// thread.
+// For each rank and kind, the median over batches of the action's time and of the host's call; the
+// first batches, which find cold caches and set up buffers, are skipped if there are at least twice
+// as many. A collective counts from when the last rank arrived. Costs are for as many ranks as the
+// run, by kind and without links: other programs and numbers of batches can be predicted from them,
+// other batch sizes and numbers of ranks can't. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -18,7 +16,7 @@ namespace pipesim {
 
 struct InputCalibration {
   InputCosts costs;
-  std::vector<std::string> notes;  // what could not be told, for people
+  std::vector<std::string> notes;  // what could not be determined, for display
 };
 InputCalibration calibrate_input(const InputRun& run);
 

@@ -20,7 +20,7 @@ class DenseTimer {
     std::int64_t width = model_.dense_features;
     bool is_first = true;
     for (const std::int64_t next : model_.bottom) {
-      // Nobody asks for the gradient by dense features.
+      // The gradient with respect to dense features is not needed.
       layer(width, next, true, !is_first, times_.bottom, times_.bottom_backward);
       width = next;
       is_first = false;
@@ -46,7 +46,7 @@ class DenseTimer {
  private:
   std::int64_t vectors() const { return std::ssize(model_.tables) + 1; }
 
-  // Numbers a sample that are read or written.
+  // Numbers per sample that are read or written.
   void move(KernelTimes& times, std::int64_t numbers, int kernels) const {
     const double bytes =
         bytes_a_number * static_cast<double>(samples_) * static_cast<double>(numbers);
@@ -57,8 +57,8 @@ class DenseTimer {
     times.seconds += product_seconds(device_, precision_, product);
     ++times.kernels;
   }
-  // A weight's gradient: few results, each a sum over all samples. Where that is faster, libraries
-  // cut the sum into parts, which more multiprocessors share, and add them up.
+  // A weight gradient: few results, each a sum over all samples. If that is faster, libraries split
+  // the sum over more multiprocessors, and add up the parts.
   void multiply_over_samples(KernelTimes& times, std::int64_t rows, std::int64_t columns) const {
     constexpr std::int64_t most_parts = 64;
     double best = 0;
@@ -79,7 +79,7 @@ class DenseTimer {
         bytes_a_number * static_cast<double>(samples_) * static_cast<double>(numbers);
   }
 
-  // x W + b, b being added by the product's kernel, and both gradients.
+  // x W + b, with b added by the GEMM's kernel, and both gradients.
   void matrix(std::int64_t inputs, std::int64_t outputs, bool wants_input_gradient,
               KernelTimes& forward, KernelTimes& backward) const {
     multiply(forward, {1, samples_, outputs, inputs});
@@ -97,7 +97,7 @@ class DenseTimer {
     move(backward, 3 * outputs, 1);
   }
 
-  // The bottom's output and pooled rows side by side.
+  // Concatenates the bottom's output and pooled rows.
   void join() {
     const std::int64_t numbers = vectors() * model_.width();
     move(times_.top, 2 * numbers, 1);
@@ -109,10 +109,10 @@ class DenseTimer {
     const std::int64_t all = vectors() * vectors();
     const std::int64_t numbers = vectors() * model_.width();
     multiply(times_.top, {samples_, vectors(), vectors(), model_.width()});
-    move(times_.top, 2 * model_.interacted(), 1);  // one of each two equal products is taken
+    move(times_.top, 2 * model_.interacted(), 1);  // one of each pair of equal products is used
     keep(model_.interacted());
     move(times_.top_backward, model_.interacted() + all, 1);
-    // By both factors, which are the same, so their gradients are added up.
+    // With respect to both factors, which are the same, so their gradients are summed.
     multiply(times_.top_backward, {samples_, vectors(), model_.width(), vectors()});
     multiply(times_.top_backward, {samples_, vectors(), model_.width(), vectors()});
     move(times_.top_backward, 3 * numbers, 1);
@@ -124,8 +124,8 @@ class DenseTimer {
     matrix(width, model_.cross_rank, true, times_.top, times_.top_backward);
     matrix(model_.cross_rank, width, true, times_.top, times_.top_backward);
     move(times_.top, 6 * width, 2);
-    // Gradients by both factors, the latter added to what other layers have of x0; the bias's; and
-    // what passes V beside what passes by.
+    // Gradients with respect to both factors, that of x0 added to those of other layers; the
+    // bias's; and that through V added to that of the residual.
     move(times_.top_backward, 9 * width, 3);
     move(times_.top_backward, width, 1);
     move(times_.top_backward, 3 * width, 1);

@@ -1,5 +1,5 @@
-// What the dense part of a recommendation model takes on a device: its layers as matrix products
-// and as bytes through memory (sim/cost/estimate/device_times.h). Pure functions; any thread.
+// The time of the dense part of a recommendation model on a device: its layers as GEMMs and as
+// bytes through memory (sim/cost/estimate/device_times.h). Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct KernelTimes {
   int kernels = 0;
 };
 
-// Of a batch on one rank.
+// For a batch on one rank.
 struct DenseTimes {
   KernelTimes bottom;
   KernelTimes top;  // interaction and loss included
@@ -23,7 +23,7 @@ struct DenseTimes {
   double activation_bytes = 0;  // kept from forward to backward
 };
 
-// The device has a rate for that precision.
+// The device must have a rate for that precision.
 DenseTimes dense_times(const RecommendationModel& model, const DeviceSpec& device,
                        Precision precision, std::int64_t batch_size);
 

@@ -9,11 +9,11 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t counted_one_by_one = 4096;  // of the most popular
+constexpr std::int64_t counted_one_by_one = 4096;  // most popular rows counted one by one
 
 double weight_of_place(double place, double skew) { return exponential(-skew * logarithm(place)); }
 
-// Of the weights of places first + 1, ..., last, by Euler and Maclaurin: `first` is large.
+// The sum of the weights of ranks first + 1, ..., last, by Euler and Maclaurin: `first` is large.
 double sum_of_tail(double first, double last, double skew) {
   const double from = first + 1;
   const double growth = logarithm(last / from);
@@ -25,10 +25,10 @@ double sum_of_tail(double first, double last, double skew) {
   return integral + ends + slopes;
 }
 
-// Of the weights of the first so many places.
+// The sum of the weights of the first `most` ranks.
 double sum_of_weights(std::int64_t most, double skew) {
   double sum = 0;
-  // From the smallest on, so that little is lost.
+  // From the smallest up, to lose little precision.
   for (std::int64_t place = std::min(most, counted_one_by_one); place > 0; --place) {
     sum += weight_of_place(static_cast<double>(place), skew);
   }
@@ -50,7 +50,7 @@ std::uint64_t IdRandom::word() {
 double IdRandom::real() { return static_cast<double>(word() >> 11) * 0x1p-53; }
 
 std::int64_t IdRandom::below(std::int64_t bound) {
-  // Words that would make the first remainders more frequent are drawn again.
+  // Words that would make the first remainders more frequent are rejected.
   const auto whole = static_cast<std::uint64_t>(bound);
   const std::uint64_t too_few = (0 - whole) % whole;
   std::uint64_t drawn = word();
@@ -64,7 +64,7 @@ double ZipfDistribution::integral(double x) const {
   return log * exponential_ratio((1 - skew_) * log);
 }
 double ZipfDistribution::inverse_integral(double y) const {
-  const double scaled = std::max((1 - skew_) * y, -1.0);  // below by rounding alone
+  const double scaled = std::max((1 - skew_) * y, -1.0);  // less only by rounding
   return exponential(y * logarithm_ratio(scaled));
 }
 
@@ -87,8 +87,8 @@ double ZipfDistribution::share_of_first(std::int64_t most) const {
 
 std::int64_t ZipfDistribution::draw(IdRandom& random) const {
   if (skew_ == 0) return random.below(count_);
-  // Each place has an interval of the integral that ends half a place behind it; the part of it
-  // that is longer than its weight is rejected.
+  // Each rank has an interval of the integral that ends half a rank after it; the excess over its
+  // weight is rejected.
   for (;;) {
     const double y = last_ + random.real() * (first_ - last_);
     const double x = inverse_integral(y);

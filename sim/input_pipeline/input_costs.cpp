@@ -17,7 +17,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t most_links = 16;  // that bytes of one action pass
+constexpr std::size_t most_links = 16;  // crossed by bytes of one action
 
 // ---- The file
 
@@ -150,7 +150,7 @@ class InputCostsReader {
   std::map<std::string, std::uint32_t, std::less<>> links_;
 };
 
-// One value where all are the same, else a list of them.
+// One value if all are equal, else a list of them.
 template <typename List, typename Write>
 Json by_rank_json(const List& list, Write write) {
   const auto is_first = [&](const auto& one) { return one == *std::begin(list); };
@@ -186,7 +186,7 @@ Json holdings_json(const InputHoldings& held) {
 
 // ---- Sizes
 
-// What a call takes by itself; with other traffic, all of it together takes no longer than alone.
+// The time of a call alone; concurrent calls together take no longer than in sequence.
 double longest_alone(const InputWork& work, const std::vector<InputLink>& links) {
   double bytes_ns = 0;
   for (const std::uint32_t link : work.links) {
@@ -207,7 +207,7 @@ struct MemoryStep {
   bool goes() const { return batches < 0 || buffers < 0; }
 };
 
-// What one rank holds by and by.
+// One rank's memory over time.
 class MemorySweep {
  public:
   MemorySweep(const InputRun& run, int rank)
@@ -223,7 +223,7 @@ class MemorySweep {
   }
 
   InputMemory fullest(InputMemory always) {
-    // At one time what goes makes room for what comes.
+    // At one time frees come before allocations.
     std::ranges::sort(steps_, [](const MemoryStep& a, const MemoryStep& b) {
       return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.goes() && !b.goes();
     });
@@ -238,7 +238,8 @@ class MemorySweep {
   }
 
  private:
-  // From the start of one to the end of the last of others; for good where none of these is there.
+  // Holds memory from the start of one to the end of the last of others; forever if none of these
+  // exists.
   void hold(InputKind first, std::initializer_list<InputKind> last, std::int32_t batch,
             std::int64_t batches, std::int64_t buffers) {
     const std::uint32_t start = places_.of(first, batch);
@@ -300,11 +301,11 @@ std::string to_json(const InputCosts& costs, int indent) {
 
 void check_costs(const InputProgram& program, const InputCosts& costs) {
   if (costs.ranks() != program.ranks()) {
-    throw input_error(fmt::format("costs are of {}, but the input pipeline has {}; give the same",
+    throw input_error(fmt::format("costs are for {}, but the input pipeline has {}; give the same",
                                   plural(costs.ranks(), "rank"), program.ranks()));
   }
-  // Nothing takes longer than everything done one after the other, and no rank holds more than
-  // all batches at once.
+  // Nothing takes longer than all calls in sequence, and no rank holds more than all batches at
+  // once.
   double time = 0;
   for (int rank = 0; rank < program.ranks(); ++rank) {
     std::array<double, input_kind_count> takes{};

@@ -19,19 +19,19 @@ namespace pipesim {
 namespace {
 
 constexpr double number_bytes = 4;
-constexpr double id_bytes = 8;      // as its place in a sample's list of ids takes
+constexpr double id_bytes = 8;      // of an id in a sample's list
 constexpr double length_bytes = 8;  // how many ids a sample has
 constexpr double split_bytes = 24;  // to each rank: of lengths, ids and samples
-// Kernels that the block of a transformer launches forward, on which `host_forward` was fitted.
+// Kernels launched by the forward of a transformer block, for which `host_forward` was fitted.
 constexpr std::int64_t kernels_of_block = 25;
 constexpr int update_kernels = 3;  // ids sorted by rows, gradients summed up by row, the step
 
-// What ranks do with one table, or with a piece of it, for a batch of all ranks.
+// The work on one table, or on a piece of it, for a batch of all ranks.
 struct PieceWork {
   TablePiece piece;
-  double ids = 0;     // that ask for it
-  double width = 0;   // numbers of a row
-  double misses = 0;  // the part of the ids whose rows the device's memory has not
+  double ids = 0;     // that fall in it
+  double width = 0;   // numbers per row
+  double misses = 0;  // the share of ids whose rows are not in the device's memory
 
   double row_bytes() const { return width * number_bytes; }
 };
@@ -104,11 +104,11 @@ class InputEstimator {
     }
   }
 
-  // ---- What rows are asked for
+  // ---- Which rows are used
 
   PieceWork work_of(const TablePiece& piece) {
     const EmbeddingTable& whole = table(piece);
-    // Pieces of a table follow each other.
+    // Pieces of a table are consecutive.
     if (asked_.table != piece.table) asked_ = asked_for(piece);
     const double samples = sharding(piece) == ShardingType::data_parallel ? batch_ : samples_;
     const auto found = asked_.shares.find(piece.row_end);
@@ -123,7 +123,7 @@ class InputEstimator {
   // How ids of one table fall on its rows.
   struct AskedRows {
     int table = -1;
-    double misses = 0;                      // the part whose rows the device's memory has not
+    double misses = 0;                      // the share whose rows are not in the device's memory
     std::map<std::int64_t, double> shares;  // by the end of a piece's rows; none: by their number
   };
 
@@ -168,7 +168,7 @@ class InputEstimator {
     set(InputKind::PREPARE, memory_seconds(device_, 2 * batch_bytes(), 1), 1);
   }
 
-  // Of the ids of all ranks, what a rank that owns a piece gets, its lengths included.
+  // The bytes of all ranks' ids, including lengths, for a rank that owns a piece.
   double owned_id_bytes(int rank) const {
     double bytes = 0;
     for (const PieceWork& work : pieces(rank)) {
@@ -192,7 +192,7 @@ class InputEstimator {
     set(InputKind::READ, {device_.host_latency_ns + launches(1), 0, {}, 0});
     set(InputKind::IDS, ids, 4);
     for (int rank = 0; rank < ranks(); ++rank) {
-      // They are put in order by rank before they go, and by table when they have come.
+      // They are sorted by rank before they are sent, and by table after they are received.
       costs_.of(rank, InputKind::IDS).duration_ns +=
           to_ns(memory_seconds(device_, 2 * (sent + owned_id_bytes(rank)), 2));
     }
@@ -216,7 +216,7 @@ class InputEstimator {
       costs_.of(rank, InputKind::LOOKUP) = compute(looked_up, has_rows ? 1 : 0);
       costs_.of(rank, InputKind::UPDATE) = compute(updated, has_rows ? update_kernels : 0);
       if (missed == 0) continue;
-      // As many rows leave the cache for those that come.
+      // As many rows are evicted from the cache as are added.
       costs_.of(rank, InputKind::PREFETCH) = {
           device_.host_latency_ns, to_bytes(missed), {network_.host_link(rank)}, launches(2)};
     }
@@ -229,12 +229,12 @@ class InputEstimator {
   double update_bytes(const PieceWork& work) const {
     const double state_bytes = has_states_ ? 2 * number_bytes : 0;  // read and written
     if (is_copy(work)) {
-      // A gradient of the whole table is cleared and added to by row; then all rows step.
+      // A gradient of the whole table is cleared and accumulated by row; then all rows step.
       const double rows = static_cast<double>(work.piece.row_end);
       return rows * (4 * work.row_bytes() + state_bytes) + 3 * work.ids * work.row_bytes();
     }
     constexpr double passes_of_sort = 4;
-    // A gradient is read, a row and its state read and written, an id at a time.
+    // Per id, a gradient is read, a row and its state are read and written.
     return work.ids * (3 * work.row_bytes() + state_bytes + passes_of_sort * id_bytes);
   }
 
@@ -244,7 +244,7 @@ class InputEstimator {
     int swaps = 0;  // all-to-alls forward, as many backward
     int transfers = 0;
     double copies = 0;  // bytes of tables that all ranks have
-    std::vector<double> whole(static_cast<std::size_t>(ranks()), 0);  // bytes a receiver
+    std::vector<double> whole(static_cast<std::size_t>(ranks()), 0);  // bytes per receiver
     double by_rows = 0;
     std::map<int, double> in_node;  // by the node's first rank
     for (std::size_t t = 0; t < model_.tables.size(); ++t) {
@@ -292,7 +292,7 @@ class InputEstimator {
     set(InputKind::OUTPUT_BACKWARD, backward, transfers + sums);
   }
 
-  // Sums gradients over all ranks; returns in how many buckets.
+  // Sums gradients over all ranks; returns the number of buckets.
   int reduce(InputTraffic& traffic, double bytes) const {
     if (bytes == 0) return 0;
     const double bucket = static_cast<double>(software_.bucket_bytes);
@@ -319,7 +319,7 @@ class InputEstimator {
     set_kernels(InputKind::BOTTOM_BACKWARD, times.bottom_backward);
     const double bytes = dense_parameters() * number_bytes;
     set(InputKind::ZERO_GRAD, memory_seconds(device_, bytes, 1), 1);
-    // By SGD: gradients and parameters are read, parameters written.
+    // SGD: gradients and parameters are read, parameters written.
     set(InputKind::OPTIMIZER, memory_seconds(device_, 3 * bytes, 1), 1);
     for (const auto& [kind, parameters] :
          {std::pair(InputKind::REDUCE_TOP, model_.top_parameters()),

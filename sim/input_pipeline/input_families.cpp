@@ -15,18 +15,18 @@ namespace {
 
 using enum InputKind;
 
-// Where the parts of a batch's forward and backward stand.
+// The streams of a batch's forward and backward.
 struct InputStreams {
   InputStream dist = InputStream::data_dist;
   InputStream lookup = InputStream::compute;
   InputStream output = InputStream::compute;
-  // Gradients of rows go back where the lookup ran: autograd runs a backward on the stream of its
-  // forward.
+  // Gradients of rows are sent back on the lookup's stream: autograd runs a backward on the stream
+  // of its forward.
   InputStream output_backward = InputStream::compute;
 };
 
-// Calls in the order in which a host makes them. What is asked of a batch that there is not is
-// left out, as a pipeline does once its iterator is exhausted.
+// Records calls in the host's order. Calls for missing batches are skipped, as in a pipeline whose
+// iterator is exhausted.
 class HostOrder {
  public:
   HostOrder(int batches, int accumulate, InputStreams streams)
@@ -60,7 +60,7 @@ class HostOrder {
   void zero_grad(std::int32_t batch) {
     if (batch % accumulate_ == 0) call(ZERO_GRAD, batch, InputStream::compute);
   }
-  // The same behind a step.
+  // The same after a step.
   void zero_grad_behind(std::int32_t batch) {
     if (steps_after(batch)) call(ZERO_GRAD, batch, InputStream::compute);
   }
@@ -123,7 +123,7 @@ class HostOrder {
     made.after.erase(std::unique(made.after.begin(), made.after.end()), made.after.end());
     calls_.push_back(std::move(made));
   }
-  // Waits are for what was called lately.
+  // Waits are for recent calls.
   std::uint32_t find(const InputAction& action) const {
     std::size_t place = calls_.size();
     while (!(calls_[--place].action == action)) {
@@ -135,12 +135,12 @@ class HostOrder {
   int accumulate_;
   InputStreams streams_;
   bool is_prepared_ = false;
-  std::optional<std::uint32_t> last_collective_;  // its place
+  std::optional<std::uint32_t> last_collective_;  // its index
   InputCalls calls_;
 };
 
-// TrainPipelineBase: the next batch is taken before the forward and copied after the backward;
-// ids travel within the forward, on the compute stream.
+// TrainPipelineBase: the next batch is taken before the forward and copied after the backward; ids
+// are exchanged within the forward, on the compute stream.
 void call_base(HostOrder& host) {
   host.enqueue(0);
   for (std::int32_t batch = 0; batch < host.batches(); ++batch) {
@@ -157,9 +157,9 @@ void call_base(HostOrder& host) {
   }
 }
 
-// TrainPipelineSparseDist: splits travel beside the forward of the batch before, ids beside its
-// backward. TrainPipelineFusedSparseDist has rows looked up on a stream of their own, from the top
-// of an iteration on.
+// TrainPipelineSparseDist: splits are exchanged during the forward of the previous batch, ids
+// during its backward. TrainPipelineFusedSparseDist looks rows up on a separate stream, from the
+// start of an iteration.
 void call_sparse_dist(HostOrder& host, bool looks_up_first) {
   host.enqueue(0);
   host.start_dist(0);
@@ -196,7 +196,7 @@ void call_lite(HostOrder& host) {
 }
 
 // TrainPipelineSemiSync from its first batch on: rows of the next batch are looked up before the
-// backward of this one, and their way back is beside it.
+// backward of this one, and sent back during it.
 void call_semi_sync(HostOrder& host) {
   host.enqueue(0);
   host.start_dist(0);
@@ -223,8 +223,8 @@ void call_semi_sync(HostOrder& host) {
   }
 }
 
-// PrefetchTrainPipelineSparseDist: rows are brought into a cache beside the backward of the batch
-// before.
+// PrefetchTrainPipelineSparseDist: rows are copied into a cache during the backward of the previous
+// batch.
 void call_prefetch(HostOrder& host) {
   host.enqueue(0);
   host.start_dist(0);
@@ -247,8 +247,8 @@ void call_prefetch(HostOrder& host) {
 }
 
 // StagedTrainPipeline: as many batches ahead as there are stages. A call of progress() runs each
-// stage on the newest batch that has come to it, the first stage on the newest of all; then the
-// caller trains on what came out of the last one.
+// stage on the newest batch that has reached it, the first stage on the newest of all; then the
+// caller trains on the output of the last one.
 void call_staged(HostOrder& host, const std::vector<InputStage>& stages) {
   const auto run = [&](std::size_t stage, std::int32_t batch) {
     if (!host.has(batch)) return;

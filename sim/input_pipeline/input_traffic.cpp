@@ -18,7 +18,7 @@ InputNetwork::InputNetwork(const Cluster& cluster, int ranks) : cluster_(cluster
   const std::int64_t per_node = cluster.devices_per_node;
   const bool has_network = ranks > per_node;
   if (has_network) across_rate_ = card_bytes_per_second(cluster);
-  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> cards;  // by node and place there
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> cards;  // by node and index there
   for (int rank = 0; rank < ranks; ++rank) {
     Place& place = places_[static_cast<std::size_t>(rank)];
     place.host = add_link(fmt::format("host of rank {}", rank),
@@ -84,7 +84,7 @@ void InputTraffic::add(int begin, int count, CollectiveKind kind, double bytes) 
   for (int rank = begin; rank < begin + count; ++rank) {
     Load& load = loads_[static_cast<std::size_t>(rank)];
     load.latency_seconds += one.latency_seconds;
-    // Where this kind has another rate than its link, as many bytes as take as long there.
+    // If this kind has another rate than its link, the number of bytes that take as long there.
     const double rate = one.leaves_node ? network_.across_rate() : network_.inside_rate(rank);
     const double counted = one.bytes * rate / one.bytes_per_second;
     (one.leaves_node ? load.sent_across : load.sent_inside) += counted;
@@ -95,7 +95,7 @@ void InputTraffic::add(int begin, int count, CollectiveKind kind, double bytes) 
 void InputTraffic::collective(CollectiveKind kind, double bytes, int parts) {
   add(0, network_.ranks(), kind, bytes);
   if (parts == 1 || network_.ranks() == 1) return;
-  // Each further part has a latency of its own.
+  // Each further part has its own latency.
   const RankGroup all{0, 1, network_.ranks()};
   const double latency = exchange(network_.cluster(), {all}, kind, 0).latency_seconds;
   for (Load& load : loads_) load.latency_seconds += latency * (parts - 1);

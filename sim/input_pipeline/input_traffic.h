@@ -1,9 +1,7 @@
-// Which links bytes pass between the ranks of an input pipeline on a cluster, and the traffic of
-// one kind of exchange over them.
-//
-// A rank has a link inside its node, at the rate that all-to-alls of the node's ranks reach; a
-// network card, which ranks share where cards are fewer; and a link to its host. Links carry as
-// much each way at once: a link counts the bytes of the busier way. Plain values; any thread.
+// The links between the ranks of an input pipeline on a cluster, and the traffic of one kind of
+// exchange over them. A rank has a link inside its node, at the rate that all-to-alls of the node's
+// ranks reach; a network card, shared if there are fewer cards than ranks; and a link to its host.
+// Links are full duplex: the busier direction counts. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +14,17 @@
 
 namespace pipesim {
 
-// Refers to the cluster.
+// Refers to the cluster, which must outlive it.
 class InputNetwork {
  public:
-  // An input error where the cluster has not so many devices.
+  // Throws an input error if the cluster has fewer devices.
   InputNetwork(const Cluster& cluster, int ranks);
 
   const Cluster& cluster() const { return cluster_; }
   int ranks() const { return static_cast<int>(places_.size()); }
   const std::vector<InputLink>& links() const { return links_; }
 
-  // The first rank of a rank's node, and how many the node has.
+  // The first rank of a rank's node, and the number of ranks in the node.
   int node_begin(int rank) const {
     return rank / cluster_.devices_per_node * cluster_.devices_per_node;
   }
@@ -35,15 +33,16 @@ class InputNetwork {
   std::uint32_t host_link(int rank) const { return place(rank).host; }
   std::uint32_t inside_link(int rank) const { return place(rank).inside; }
   std::uint32_t card_link(int rank) const { return place(rank).card; }
-  // Of the link inside the node; of a card when all devices of the node send.
+  // The rate of the link inside the node; a rank's rate through a card when all devices of the node
+  // send.
   double inside_rate(int rank) const { return place(rank).inside_rate; }
   double across_rate() const { return across_rate_; }
 
  private:
   struct Place {
     std::uint32_t host = 0;
-    std::uint32_t inside = 0;  // where the node has other ranks
-    std::uint32_t card = 0;    // where there are other nodes
+    std::uint32_t inside = 0;  // if the node has other ranks
+    std::uint32_t card = 0;    // if there are other nodes
     double inside_rate = 0;
   };
   const Place& place(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
@@ -55,28 +54,29 @@ class InputNetwork {
   double across_rate_ = 0;
 };
 
-// What an exchange puts on the links of each rank; several that follow each other add up. Refers to
-// the network.
+// The traffic of an exchange on the links of each rank; consecutive exchanges add up. Refers to the
+// network, which must outlive it.
 class InputTraffic {
  public:
   explicit InputTraffic(const InputNetwork& network);
 
-  // All ranks swap bytes so often; how many, the following two say.
+  // All ranks exchange bytes `times` times; the next two calls say how many.
   void all_to_all(int times);
-  // A rank sends each of the others, or gets from each of them.
+  // A rank sends to each of the others, or receives from each of them.
   void send_to_each(int rank, double bytes);
   void get_from_each(int rank, double bytes);
 
   // A collective of all ranks, in so many parts, or of those of the node that begins there; `bytes`
-  // of the whole result that is reduced or gathered, on one rank.
+  // of the whole reduced or gathered result, on one rank.
   void collective(CollectiveKind kind, double bytes, int parts = 1);
   void collective_in_node(int node_begin, CollectiveKind kind, double bytes);
 
-  // Each rank of other nodes gets bytes from a node, whose ranks send as much each; or the reverse.
+  // Each rank of other nodes receives bytes from a node, whose ranks send equal amounts; or the
+  // reverse.
   void send_out_of_node(int node_begin, double bytes);
   void get_into_node(int node_begin, double bytes);
 
-  // By the side, inside the node or across nodes, that takes longer alone.
+  // By the slower of the two: inside the node, or across nodes.
   InputWork work(int rank) const;
 
  private:

@@ -85,7 +85,7 @@ void read_tables(const JsonCursor& list, RecommendationModel& model) {
   if (std::ssize(items) > most_tables) {
     list.fail(fmt::format("{} tables are more than {}; give fewer", items.size(), most_tables));
   }
-  model.tables.reserve(items.size());  // so that names stay where they are
+  model.tables.reserve(items.size());  // so that addresses of names are stable
   double bytes = 0;
   for (const JsonCursor& item : items) {
     model.tables.push_back(read_table(item, model.width()));
@@ -102,7 +102,7 @@ void read_tables(const JsonCursor& list, RecommendationModel& model) {
   }
 }
 
-// Of dense layers, one behind the other, with biases.
+// Parameters of consecutive dense layers, with biases.
 std::int64_t mlp_parameters(std::int64_t width, const std::vector<std::int64_t>& layers) {
   std::int64_t sum = 0;
   for (const std::int64_t next : layers) {
@@ -123,7 +123,7 @@ Json table_json(const EmbeddingTable& table) {
   return json;
 }
 
-// Small enough to be trained by a processor, a batch in milliseconds; both kinds of id counts, and
+// Small enough to train on a processor, a batch in milliseconds; both kinds of id counts, and
 // popular rows.
 RecommendationModel dlrm_mini() {
   RecommendationModel model{.name = "dlrm-mini", .title = "DLRM, small enough for a processor"};
@@ -146,7 +146,7 @@ RecommendationModel dlrm_mini() {
 }
 
 // MLPerf's recommendation benchmark since training 3.0: Criteo's 26 categories, each with as many
-// ids a sample as the synthetic multi-hot data set has, uniformly drawn. Sizes as in the
+// ids per sample as in the synthetic multi-hot data set, uniformly drawn. Sizes as in the
 // reference's command, github.com/mlcommons/logging pull request 300, and multi-hot sizes as in
 // facebookresearch/dlrm, torchrec_dlrm, materialize_synthetic_multihot_dataset.py.
 RecommendationModel dlrm_dcnv2() {

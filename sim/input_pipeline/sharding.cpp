@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<std::string_view, 5> sharding_names{"table-wise", "row-wise", "column-wise",
                                                          "data-parallel", "table-row-wise"};
 
-// Reads where each table of one model goes.
+// Reads the placement of each table of one model.
 class PlanReader {
  public:
   PlanReader(const RecommendationModel& model, int ranks, int ranks_per_node)

@@ -36,6 +36,12 @@ struct Limit {
   int stage = 0;
   std::int64_t stage_ns = 0;
   std::int64_t mean_ns = 0;
+  // For launches: the rank that loses most, by how much later than it could it starts actions in
+  // all, and the one that it starts latest.
+  int rank = 0;
+  std::int64_t rank_late_ns = 0;
+  Action action = {};
+  std::int64_t action_late_ns = 0;
 };
 
 struct LimitsQuestion {

@@ -40,8 +40,10 @@ void split_layers(const PlanSpace& space, const PlanSearch& how, Finalist& final
   finalist.outcome.memory_bytes = best.peak_memory_bytes();
 }
 
-Candidate candidate_of(const PlanSpace& space, const Finalist& finalist) {
-  const PlanPoint point = space.axes().at(finalist.outcome.index);
+}  // namespace
+
+Candidate candidate_of(const PlanSpace& space, const PlanPoint& point, const PlanOutcome& outcome,
+                       const LayersOfStages& layout) {
   Candidate candidate;
   candidate.asked = {point.schedule.family, space.schedule(point)};
   candidate.schedule = point.schedule.family->name;
@@ -50,18 +52,16 @@ Candidate candidate_of(const PlanSpace& space, const Finalist& finalist) {
   PredictionRequest request;
   request.schedule = choose_schedule(candidate.asked.request);
   request.costs = costs_of(space, point);
-  request.costs.layout = finalist.layout;
+  request.costs.layout = layout;
   const PreparedPrediction prepared = prepare(std::move(request));
   candidate.prediction = prepared.predict();
   candidate.splits_backward = prepared.source.shape_of(prepared.choice.schedule).splits_backward;
   candidate.parts =
       time_parts(prepared.choice.schedule, prepared.costs, candidate.prediction.metrics);
-  candidate.time_ns = finalist.outcome.time_ns;
-  candidate.memory = static_cast<double>(finalist.outcome.memory_bytes);
+  candidate.time_ns = outcome.time_ns;
+  candidate.memory = static_cast<double>(outcome.memory_bytes);
   return candidate;
 }
-
-}  // namespace
 
 std::vector<Finalist> finalists(const PlanSpace& space, const std::vector<PlanOutcome>& best,
                                 const PlanSearch& how, int threads) {
@@ -70,7 +70,8 @@ std::vector<Finalist> finalists(const PlanSpace& space, const std::vector<PlanOu
     all[i].outcome = best[i];
     all[i].even_ns = best[i].time_ns;
     if (how.aim == PlanAim::time) split_layers(space, how, all[i]);
-    all[i].candidate = candidate_of(space, all[i]);
+    all[i].candidate =
+        candidate_of(space, space.axes().at(best[i].index), all[i].outcome, all[i].layout);
   });
   if (how.aim == PlanAim::time) {
     std::ranges::stable_sort(all, {}, [](const Finalist& one) {

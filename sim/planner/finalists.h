@@ -1,7 +1,7 @@
 // The best layouts of a plan, each with its best split of layers, as schedules to
 // compare.
 //
-// Plain values; each call is for one thread, and starts others.
+// Plain values; any thread may call, and finalists() starts others.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,11 @@ struct Finalist {
   std::int64_t even_ns = 0;  // with the even split
   Candidate candidate;
 };
+
+// A layout as a schedule to compare, with what it was evaluated to. The point need not be one of
+// the space's axes.
+Candidate candidate_of(const PlanSpace& space, const PlanPoint& point, const PlanOutcome& outcome,
+                       const LayersOfStages& layout);
 
 // Of outcomes that `how` found, in the order of their aim. Where that is time, layers are split
 // anew, within the memory; some tens of splits are tried of each.

@@ -1,7 +1,10 @@
 #include "sim/planner/nearest.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
+
+#include "sim/planner/finalists.h"
 
 namespace pipesim {
 namespace {
@@ -25,6 +28,17 @@ std::optional<PlanOutcome> smallest_of(const std::optional<PlanSpace>& space,
   const PlanResult result = LayoutPlanner(*space, threads).best(how);
   if (result.best.empty()) return std::nullopt;
   return result.best.front();
+}
+
+// A multiple of as large a power of two as one at most 5 % away is.
+std::int64_t rounded_nearby(std::int64_t sequences) {
+  constexpr std::int64_t part = 20;
+  std::int64_t best = sequences;
+  for (std::int64_t power = 2; power <= sequences; power *= 2) {
+    const std::int64_t rounded = (sequences + power / 2) / power * power;
+    if (std::abs(rounded - sequences) * part <= sequences) best = rounded;
+  }
+  return best;
 }
 
 }  // namespace
@@ -78,6 +92,31 @@ NearestFitting nearest_fitting(const PlanQuestion& question, std::int64_t memory
     if (smallest_of(space_of(larger), memory_cap_bytes, threads)) nearest.devices = larger.devices;
   }
   return nearest;
+}
+
+std::optional<NearbyBatch> nearby_batch(const PlanQuestion& question, const PlanOutcome& best,
+                                        const PlanSearch& how, const SpaceOf& space_of,
+                                        int threads) {
+  PlanQuestion other = question;
+  other.global_batch = rounded_nearby(question.global_batch);
+  if (other.global_batch == question.global_batch) return std::nullopt;
+  const std::optional<PlanSpace> space = space_of(other);
+  if (!space) return std::nullopt;
+  PlanSearch search = how;
+  search.aim = PlanAim::time;
+  const PlanResult result = LayoutPlanner(*space, threads).best(search);
+  if (result.best.empty() || result.counts.not_reached > 0) return std::nullopt;
+  NearbyBatch nearby;
+  nearby.sequences = other.global_batch;
+  nearby.best = finalists(*space, result.best, search, threads).front().outcome;
+  nearby.data_parallel = space->data_parallel(space->axes().at(nearby.best.index));
+  const auto per_sequence = [](const PlanOutcome& one, std::int64_t sequences) {
+    return static_cast<double>(one.time_ns) / static_cast<double>(sequences);
+  };
+  nearby.gain =
+      1 - per_sequence(nearby.best, nearby.sequences) / per_sequence(best, question.global_batch);
+  constexpr double least_gain = 0.02;
+  return nearby.gain < least_gain ? std::nullopt : std::optional(nearby);
 }
 
 }  // namespace pipesim

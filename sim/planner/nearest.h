@@ -1,6 +1,7 @@
-// What to change if no layout is possible, or none fits.
+// Questions next to the one asked: if no layout is possible, none fits, or a slightly different
+// batch would do better.
 //
-// Pure functions, of one thread, which start others where they say how many.
+// Pure functions, for one thread, which start others where they say how many.
 #pragma once
 
 #include <cstdint>
@@ -31,5 +32,18 @@ struct NearestFitting {
 };
 NearestFitting nearest_fitting(const PlanQuestion& question, std::int64_t memory_cap_bytes,
                                const SpaceOf& space_of, int threads);
+
+// A global batch next to the one asked for that more replicas can share evenly.
+struct NearbyBatch {
+  std::int64_t sequences = 0;
+  PlanOutcome best;  // with its layers split anew, as in a finalist
+  int data_parallel = 1;
+  double gain = 0;  // of time per sequence, as a fraction of that asked for
+};
+// Of those at most 5 % away, the multiple of the largest power of two, if it gains 2 % on `best`, a
+// finalist's outcome.
+std::optional<NearbyBatch> nearby_batch(const PlanQuestion& question, const PlanOutcome& best,
+                                        const PlanSearch& how, const SpaceOf& space_of,
+                                        int threads);
 
 }  // namespace pipesim

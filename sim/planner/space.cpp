@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/cost/estimate/training.h"
+#include "sim/schedule/choice.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -37,10 +38,23 @@ std::vector<Recompute> recomputes() {
   return all;
 }
 
+// Numbers of chunks per rank: some for any model, and those that divide its blocks evenly.
+std::vector<int> usual_chunks(std::int64_t blocks) {
+  constexpr int for_any_model[] = {2, 3, 4, 6, 8, 12};
+  constexpr int most = 12;
+  std::vector<int> chunks;
+  for (int count = 2; count <= std::min<std::int64_t>(most, blocks); ++count) {
+    if (blocks % count == 0 || std::ranges::count(for_any_model, count) > 0) {
+      chunks.push_back(count);
+    }
+  }
+  return chunks;
+}
+
 // Every family but the naive one, which has no pipeline; those that take any number of chunks
 // with several.
-std::vector<PlanSchedule> plan_schedules(std::int64_t most_chunks) {
-  constexpr int chunks[] = {2, 3, 4, 6, 8, 12};
+std::vector<PlanSchedule> plan_schedules(std::int64_t blocks) {
+  const std::vector<int> chunks = usual_chunks(blocks);
   std::vector<PlanSchedule> all;
   for (const Family& family : all_families()) {
     if (family.name == "naive") continue;
@@ -48,9 +62,7 @@ std::vector<PlanSchedule> plan_schedules(std::int64_t most_chunks) {
       all.push_back({&family, family.default_chunks});
       continue;
     }
-    for (const int count : chunks) {
-      if (count <= most_chunks) all.push_back({&family, count});
-    }
+    for (const int count : chunks) all.push_back({&family, count});
   }
   return all;
 }
@@ -145,6 +157,20 @@ std::vector<NamedAxis> named_axes(PlanAxes& axes) {
                       [](const PlanReplicas& value) { return switch_text(value.gathers_ahead); })};
 }
 
+constexpr std::string_view data_parallel_axis = "data-parallel";
+
+// An axis by its name, or by the short one that papers use.
+std::string_view axis_of(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> short_names[] = {
+      {"tp", "tensor-parallel"},   {"pp", "stages"},
+      {"vpp", "virtual-stages"},   {"dp", data_parallel_axis},
+      {"mbs", "micro-batch-size"}, {"sp", "sequence-parallel"}};
+  for (const auto& [text, axis] : short_names) {
+    if (name == text) return axis;
+  }
+  return name;
+}
+
 }  // namespace
 
 std::int64_t PlanAxes::size() const {
@@ -182,6 +208,7 @@ std::string_view plan_rule_text(PlanRule rule) {
   switch (rule) {
     case PlanRule::tensor_parallel: return "tensor parallelism splits heads, and fits into nodes";
     case PlanRule::devices: return "tensor x pipeline parallelism divides the devices";
+    case PlanRule::data_parallel: return "there are as many replicas as asked for";
     case PlanRule::global_batch: return "replicas x micro-batch divides the global batch";
     case PlanRule::sequence_parallel: return "sequence parallelism needs tensor parallelism";
     case PlanRule::recompute: return "the model has the parts to recompute";
@@ -239,33 +266,75 @@ bool PlanSpace::splits_tensors(int tensor_parallel, bool sequence_parallel) cons
   }
 }
 
+void PlanSpace::add_chunks(int chunks) {
+  if (chunks < 2 || chunks > question_.training.model.blocks) return;
+  std::vector<PlanSchedule>& all = axes_.schedules;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Family* family = all[i].family;
+    const auto is_same = [&](const PlanSchedule& one) {
+      return one.family == family && one.chunks == chunks;
+    };
+    if (family->many_chunks && std::ranges::none_of(all, is_same)) {
+      all.insert(all.begin() + static_cast<std::ptrdiff_t>(i), {family, chunks});
+    }
+  }
+}
+
 void PlanSpace::narrow(std::string_view axis_and_values, std::string_view flag) {
   const std::size_t equals = axis_and_values.find('=');
-  const std::string_view name = axis_and_values.substr(0, equals);
+  const std::string_view name = axis_of(axis_and_values.substr(0, equals));
+  const std::string where =
+      flag.empty() ? fmt::format("--{}", name) : fmt::format("{} {}", flag, name);
+  std::vector<std::string> asked;
+  if (equals != std::string_view::npos && equals + 1 < axis_and_values.size()) {
+    for (const std::string_view value : split(axis_and_values.substr(equals + 1), ',')) {
+      asked.emplace_back(value);
+    }
+  }
+  if (name == data_parallel_axis && !asked.empty()) {
+    std::vector<int> degrees;
+    for (const std::string& value : asked) degrees.push_back(parse_count(value, where));
+    if (!data_parallel_.empty()) {
+      std::erase_if(degrees, [&](int one) { return std::ranges::count(data_parallel_, one) == 0; });
+    }
+    if (degrees.empty()) {
+      throw input_error(
+          fmt::format("{}: {} was not among those asked for before", where, fmt::join(asked, ",")));
+    }
+    data_parallel_ = std::move(degrees);
+    return;
+  }
+  if (name == "virtual-stages" && !std::exchange(has_narrowed_chunks_, true)) {
+    for (const std::string& value : asked) add_chunks(parse_count(value, where));
+  }
   std::vector<NamedAxis> axes = named_axes(axes_);
   const auto axis = std::ranges::find(axes, name, &NamedAxis::name);
-  if (axis == axes.end()) {
-    std::vector<std::string> names;
+  if (axis == axes.end() && name != data_parallel_axis) {
+    std::vector<std::string> names{std::string(data_parallel_axis)};
     for (const NamedAxis& one : axes) names.emplace_back(one.name);
     throw input_error(fmt::format("{}: {}", flag, unknown_name("axis", std::string(name), names)));
   }
-  if (equals == std::string_view::npos || equals + 1 == axis_and_values.size()) {
-    throw input_error(fmt::format("{} {}: which values? give some, as in {}={}", flag, name, name,
-                                  fmt::join(axis->values, ",")));
-  }
-  std::vector<std::string> asked;
-  for (const std::string_view value : split(axis_and_values.substr(equals + 1), ',')) {
-    asked.emplace_back(value);
+  if (asked.empty()) {
+    throw input_error(
+        fmt::format("{}: which values? give some, as in {}={}", where, name,
+                    axis == axes.end() ? "8" : fmt::format("{}", fmt::join(axis->values, ","))));
   }
   // "norms,activation" is one value, whose comma is a plus here.
   for (std::string& value : asked) {
     if (name == "recompute") std::ranges::replace(value, '+', ',');
-    if (name == "schedule") value = family(value).name;
+    if (name == "schedule") {
+      if (names_a_file(value)) {
+        throw input_error(fmt::format(
+            "{}: {} is a file, whose stages and microbatches are given; a plan needs a name", where,
+            quote(value)));
+      }
+      value = family(value).name;
+    }
     if (name == "bucket-bytes" && value != "off") {
-      value = bytes_text(parse_bytes(value, fmt::format("{} bucket-bytes", flag)));
+      value = bytes_text(parse_bytes(value, where));
     }
     if (std::ranges::find(axis->values, value) == axis->values.end()) {
-      throw input_error(fmt::format("{} {}: there is no {} here; known: {}", flag, name,
+      throw input_error(fmt::format("{}: {} is not in the search space; known: {}", where,
                                     quote(value), fmt::join(axis->values, ", ")));
     }
   }
@@ -286,6 +355,9 @@ std::optional<PlanRule> PlanSpace::broken_rule_of_cell(const PlanPoint& cell) co
   if (!has(whole_tensors_, cell.tensor_parallel)) return PlanRule::tensor_parallel;
   const std::int64_t each = std::int64_t{cell.tensor_parallel} * cell.stages;
   if (question_.devices % each != 0) return PlanRule::devices;
+  if (!data_parallel_.empty() && !has(data_parallel_, static_cast<int>(question_.devices / each))) {
+    return PlanRule::data_parallel;
+  }
   if (question_.global_batch % (question_.devices / each * cell.micro_batch_size) != 0) {
     return PlanRule::global_batch;
   }

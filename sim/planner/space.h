@@ -64,6 +64,7 @@ struct PlanAxes {
 enum class PlanRule : std::uint8_t {
   tensor_parallel,    // heads, vocabulary or a node can't be split over so many
   devices,            // tensor x pipeline does not divide the devices
+  data_parallel,      // as many replicas are not among those asked for
   global_batch,       // replicas x micro-batch does not divide the sequences
   sequence_parallel,  // one tensor-parallel rank has nothing to split by tokens
   recompute,          // the model has no such part
@@ -71,7 +72,7 @@ enum class PlanRule : std::uint8_t {
   stages,             // fewer blocks than virtual stages
   schedule,           // the family has no such shape
 };
-inline constexpr int plan_rule_count = 8;
+inline constexpr int plan_rule_count = 9;
 // "tensor x pipeline parallelism divides the devices"
 std::string_view plan_rule_text(PlanRule rule);
 
@@ -88,8 +89,11 @@ class PlanSpace {
   // Throws where the question can't be asked.
   explicit PlanSpace(PlanQuestion question);
 
-  // Keeps those values of an axis that a text names, such as "tensor-parallel=4,8". Throws for an
-  // unknown axis, and for a value that it does not have, in the words of the flag.
+  // Keeps those values of an axis that a text names, such as "tensor-parallel=4,8". Takes "tp",
+  // "pp", "vpp", "dp", "mbs" and "sp" for axes, too, and, the first time, any number of virtual
+  // stages. "data-parallel" is no axis of its own, but a rule that points with other numbers of
+  // replicas break. Throws for an unknown axis, and for a value that it does not have, in the words
+  // of the flag; of an empty one, the axis is itself the flag.
   void narrow(std::string_view axis_and_values, std::string_view flag = "--only");
 
   const PlanQuestion& question() const { return question_; }
@@ -112,10 +116,13 @@ class PlanSpace {
   std::vector<std::string> flags(const PlanPoint& point) const;
 
  private:
+  void add_chunks(int chunks);
   bool splits_tensors(int tensor_parallel, bool sequence_parallel) const;
 
   PlanQuestion question_;
   PlanAxes axes_;
+  std::vector<int> data_parallel_;  // empty: any
+  bool has_narrowed_chunks_ = false;
   std::vector<int> whole_tensors_, token_tensors_;  // degrees that can be, without and with
                                                     // sequence parallelism
   std::vector<Recompute> recomputes_;               // that the model has

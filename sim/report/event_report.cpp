@@ -18,9 +18,9 @@ namespace pipesim {
 namespace {
 
 constexpr std::size_t most_names = 20;
-constexpr std::size_t least_name = 24;  // of a name's bytes, else columns before it are left out
+constexpr std::size_t least_name = 24;  // bytes of a name, else columns before it are omitted
 
-// At most so many bytes: what is longer loses its middle.
+// At most `most` bytes: longer text loses its middle.
 std::string shortened(const std::string& text, std::size_t most) {
   constexpr std::string_view gap = "...";
   if (text.size() <= most) return text;
@@ -40,7 +40,7 @@ std::string percent(std::int64_t part_ns, std::int64_t whole_ns) {
   return fmt::format("{:.1f}", 100 * static_cast<double>(part_ns) / static_cast<double>(whole_ns));
 }
 
-// Ranks that files tell come in their order.
+// Known ranks come in their order.
 std::string rank_columns(const std::vector<const EventTrace*>& traces, std::size_t width) {
   std::vector<const EventTrace*> ordered = traces;
   std::ranges::stable_sort(ordered, {},
@@ -77,7 +77,7 @@ std::string rank_columns(const std::vector<const EventTrace*>& traces, std::size
   return table(labels, {{"", {span}}, busy, idle, communication}, width) + "\n";
 }
 
-// Of one name in all traces.
+// The times of one name in all traces.
 struct NameSum {
   std::string_view name;
   std::int64_t count = 0, total_ns = 0, self_ns = 0;

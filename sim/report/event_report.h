@@ -16,7 +16,7 @@ namespace pipesim {
 // is wider than the terminal, down to 40 columns.
 std::string event_report(const std::vector<const EventTrace*>& traces, const Terminal& terminal);
 
-// One sentence: what is there.
+// One sentence: the contents.
 std::string event_verdict(const std::vector<const EventTrace*>& traces);
 
 // From the first start to the last end of all slices.

@@ -126,7 +126,7 @@ std::string waterfall(const Comparison& comparison) {
     return most == least ? 0.1 : 0.1 + 0.8 * fraction_of(ns - least, most - least);
   };
   const TableUnit unit = table_unit(largest);
-  Table table(2, {"", "", fmt::format("gap, {}", unit.name), ""});
+  Table table(2, {"", "", fmt::format("difference, {}", unit.name), ""});
   const auto end_row = [&](std::string_view name, std::int64_t ns) {
     table.add({std::string(name), "makespan", format_time(ns),
                "<div class=\"bars\">" + bar("end", place(ns), place(ns)) + "</div>"},
@@ -154,19 +154,23 @@ std::string waterfall(const Comparison& comparison) {
 std::string causes(const Comparison& comparison) {
   const auto& list = comparison.root_causes;
   if (list.empty()) return fmt::format("<p>{}</p>\n", without_causes(comparison));
-  std::int64_t largest = 0;
-  for (const RootCause& cause : list) {
-    largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
+  const ShownCauses shown = shown_causes(comparison, list.size());
+  std::int64_t largest = std::abs(shown.others_ns);
+  for (const std::size_t i : shown.places) {
+    largest = std::max({largest, std::abs(list[i].effect_ns), std::abs(list[i].alone_ns)});
   }
   const TableUnit unit = table_unit(largest);
   Table table(2, {"cause", "term", fmt::format("share, {}", unit.name),
                   fmt::format("alone, {}", unit.name)});
-  for (std::size_t i = 0; i < list.size(); ++i) {
+  for (const std::size_t i : shown.places) {
     table.add({fmt::format("<button type=\"button\" aria-pressed=\"false\">{}</button>",
                            escape(list[i].why)),
                std::string(term_names[static_cast<std::size_t>(list[i].term)]),
                change(list[i].effect_ns, unit), change(list[i].alone_ns, unit)},
               fmt::format(" data-cause=\"{}\"", i));
+  }
+  if (shown.others > 0) {
+    table.add({shown.others_text(), "", change(shown.others_ns, unit), ""});
   }
   if (comparison.noise.effect_ns != 0) {
     table.add(
@@ -185,7 +189,7 @@ std::string kinds(const Comparison& comparison) {
                        rows.size(), all);
   }
   Table table(3, {"stage", "rank", "kind", std::string(side_name(comparison, predicted_side)),
-                  "p10", "median", "p90", "error", "launch", "travel", "inherited"});
+                  "p10", "median", "p90", "error", "launch", "communication", "inherited"});
   for (const StageKind& row : rows) {
     const double error = fraction_of(row.measured.p50 - row.predicted.p50, row.predicted.p50);
     const std::string_view mark = row.predicted.p50 == 0 || std::abs(error) < 0.01 ? ""
@@ -274,8 +278,8 @@ std::string critical_paths_html(const Comparison& comparison) {
   return table.finish() + fmt::format("<p>{}.</p>\n", escape(parting));
 }
 
-// Each iteration's makespan as a dot, p10 to p90 as a box, and that of the first run as
-// a line, unless it is so far off that the dots would be one.
+// Each iteration's makespan as a dot, p10 to p90 as a box, and that of the first run as a line,
+// unless it is so far off that the dots would merge.
 std::string iterations(const RecordedRun& measured, const Comparison& comparison) {
   if (measured.iterations.size() < 2) {
     return fmt::format("<p>The {} has one iteration.</p>\n", side_noun(comparison, measured_side));
@@ -366,8 +370,7 @@ std::string colour_variables() {
       light, dark);
 }
 
-// Puts the values in place of their names, once: a value that looks like a name
-// stays as it is.
+// Replaces names by their values, once: a value that looks like a name is not replaced.
 std::string fill(std::string_view page, const std::map<std::string_view, std::string>& values) {
   std::string out;
   for (;;) {
@@ -385,10 +388,10 @@ std::string fill(std::string_view page, const std::map<std::string_view, std::st
 std::string comparison_html(const RecordedRun& predicted, const RecordedRun& measured,
                             const Comparison& comparison) {
   ComparisonPicture picture = comparison_picture(predicted, measured, comparison);
-  // Nothing in it may end the element that it stands in.
+  // It must not contain the end of its element.
   replace_all(picture.json, "<", "\\u003c");
   std::string verdict = escape(verdict_of(comparison));
-  for (const char* unit : {"ns", "us", "ms", "s", "%"}) {  // stays beside its number
+  for (const char* unit : {"ns", "us", "ms", "s", "%"}) {  // keeps it next to its number
     for (const char end : {'.', ',', ':', ' ', ')'}) {
       replace_all(verdict, fmt::format(" {}{}", unit, end), fmt::format("&nbsp;{}{}", unit, end));
     }

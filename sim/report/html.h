@@ -8,7 +8,7 @@
 
 namespace pipesim {
 
-// The whole page, in UTF-8; the same for the same runs, to the byte.
+// The complete page, in UTF-8; identical to the byte for the same runs.
 std::string comparison_html(const RecordedRun& predicted, const RecordedRun& measured,
                             const Comparison& comparison);
 

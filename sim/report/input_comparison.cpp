@@ -72,7 +72,7 @@ void compare_actions(const InputRun& predicted, const InputRun& measured,
   };
   std::erase_if(all, [&](const auto& one) { return size(one) == 0; });
   const std::size_t count = std::min(all.size(), most_differences);
-  // Of equal ones the rank and call that come first.
+  // At a tie the first rank and call.
   std::ranges::stable_sort(all, std::greater(), size);
   all.resize(count);
   comparison.worst = std::move(all);
@@ -98,7 +98,7 @@ std::string change_text(const InputPair& pair) {
   return *change < 10 ? with_percent(*change) : fmt::format("x {:.0f}", *change + 1);
 }
 
-// What each is, as the first word of a sentence or within it.
+// The name of a side, for the start of a sentence or within it.
 std::string side_of(const InputRun& run, const InputRun& other, bool is_first) {
   if (run.is_measured != other.is_measured) return run.is_measured ? "measured" : "predicted";
   return is_first ? "the first run" : "the second one";

@@ -1,7 +1,7 @@
 // Two runs of one input program side by side, such as a prediction and a measurement.
 //
-// Every number is defined in traces/METRICS.md, "Comparing input pipelines". Plain values, of the
-// arguments alone; any thread.
+// Every number is defined in traces/METRICS.md, "Comparing input pipelines". Plain values that
+// depend only on the arguments; any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace pipesim {
 
-// The same number of both.
+// The same quantity of both runs.
 struct InputPair {
   std::int64_t predicted_ns = 0;  // of the first run
   std::int64_t measured_ns = 0;   // of the second one
@@ -24,14 +24,14 @@ struct InputPair {
 };
 
 struct InputComparison {
-  // Means over ranks, of the whole run.
+  // Means over ranks, for the whole run.
   struct KindRow {
     InputKind kind = InputKind::NEXT;
     InputPair total, busy, exposed, hidden;
   };
   struct WaitRow {
     std::string_view key;   // as in JSON: host, skew, other, drain
-    std::string_view name;  // for people
+    std::string_view name;  // for display
     InputPair exposed;
   };
   struct Difference {
@@ -40,8 +40,8 @@ struct InputComparison {
     InputStream stream = InputStream::compute;
     InputPair duration;
   };
-  // How far durations are off, by size, as fractions of those predicted; what was predicted to take
-  // no time is left out.
+  // The absolute error of durations, as fractions of those predicted; leaves out what was predicted
+  // to take no time.
   struct OperationError {
     std::int64_t count = 0;
     double mean = 0, p50 = 0, p90 = 0;
@@ -51,11 +51,11 @@ struct InputComparison {
   std::vector<KindRow> kinds;
   std::vector<WaitRow> waits;
   OperationError error;
-  std::vector<Difference> worst;  // single actions, that which differs most first; at most 10
+  std::vector<Difference> worst;  // single actions, the largest difference first; at most 10
 };
 
-// Throws an input error that says what differs where the runs are of different programs; `first`
-// and `second` are what they are called.
+// Throws an input error that says what differs if the runs are of different programs; `first` and
+// `second` are their names.
 InputComparison compare_inputs(const InputRun& predicted, const InputRun& measured,
                                const std::string& first, const std::string& second);
 

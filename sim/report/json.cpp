@@ -14,19 +14,15 @@
 namespace pipesim {
 namespace {
 
-// The keys of both sides, whatever they are.
+// The keys of both sides, whatever their source.
 constexpr std::array<std::string_view, 2> side_names{"predicted", "measured"};
 
-// The same of both sides.
+// The same for both sides.
 template <typename Value>
 Json of_both(const Comparison& comparison, Value value) {
   Json json;
   for (const Side side : both_sides) json[side_names[side]] = value(comparison.sides[side]);
   return json;
-}
-
-Json quantiles(const Quantiles& values) {
-  return {{"p10", values.p10}, {"p50", values.p50}, {"p90", values.p90}, {"count", values.count}};
 }
 
 Json causes_json(const Comparison& comparison) {
@@ -125,8 +121,8 @@ Json kinds_json(const Comparison& comparison) {
     list.push_back({{"rank", row.rank},
                     {"stage", row.stage},
                     {"kind", label_of(row)},
-                    {"predicted_ns", quantiles(row.predicted)},
-                    {"measured_ns", quantiles(row.measured)},
+                    {"predicted_ns", quantiles_json(row.predicted)},
+                    {"measured_ns", quantiles_json(row.measured)},
                     {"lateness_ns",
                      {{"own", row.sum.own_ns},
                       {"launch", row.sum.launch_ns},
@@ -150,15 +146,19 @@ Json clocks_json(const RecordedRun& measured, const Comparison& comparison) {
   return list;
 }
 
-Json warnings_json(const RecordedRun& run) {
+}  // namespace
+
+Json quantiles_json(const Quantiles& values) {
+  return {{"p10", values.p10}, {"p50", values.p50}, {"p90", values.p90}, {"count", values.count}};
+}
+
+Json warnings_json(const Warnings& warnings) {
   Json list = Json::array();
-  for (const Warnings::Kind& kind : run.warnings.kinds()) {
+  for (const Warnings::Kind& kind : warnings.kinds()) {
     list.push_back({{"what", kind.what}, {"first", kind.first_place}, {"count", kind.count}});
   }
   return list;
 }
-
-}  // namespace
 
 std::string comparison_json(const RecordedRun& predicted, const RecordedRun& measured,
                             const Comparison& comparison) {
@@ -169,6 +169,7 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   json["sources"] = {{"predicted", name_of(predicted.about.source)},
                      {"measured", name_of(measured.about.source)}};
   json["verdict"] = verdict_of(comparison);
+  if (!comparison.unpaired.empty()) json["unpaired"] = comparison.unpaired;
   json["makespan_ns"] =
       of_both(comparison, [](const SideResult& side) { return Json(side.makespan_ns); });
   Json gap;
@@ -200,7 +201,7 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   json["noise"] = {{"effect_ns", comparison.noise.effect_ns},
                    {"ranks", comparison.noise.ranks},
                    {"taken_fraction", comparison.noise.taken_fraction}};
-  json["iteration_ns"] = quantiles(comparison.iterations);
+  json["iteration_ns"] = quantiles_json(comparison.iterations);
   json["bubble_fraction"] =
       of_both(comparison, [](const SideResult& side) { return Json(side.global_bubble); });
   json["critical_path"] = of_both(comparison, [](const SideResult& side) -> Json {
@@ -217,8 +218,8 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   json["collectives"] = collectives_json(comparison);
   if (!comparison.saves.empty()) json["saves"] = saves_json(comparison);
   json["clocks"] = clocks_json(measured, comparison);
-  json["warnings"] = {{"predicted", warnings_json(predicted)},
-                      {"measured", warnings_json(measured)}};
+  json["warnings"] = {{"predicted", warnings_json(predicted.warnings)},
+                      {"measured", warnings_json(measured.warnings)}};
   return json.dump(2) + "\n";
 }
 
@@ -231,8 +232,7 @@ std::string operations_csv(const Comparison& comparison) {
       "idle_ns_measured,duration_ns_predicted,duration_ns_measured,slack_ns_predicted,slack_ns_"
       "measured,own_ns,launch_ns,"
       "communication_ns,inherited_ns,swapped\n";
-  // The place in its rank's list, and how long the rank was idle before; none of
-  // transfers.
+  // The index in its rank's list, and how long the rank was idle before; none for transfers.
   struct Place {
     std::int64_t slot = -1;
     std::int64_t idle_ns = 0;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/compare/comparison.h"
+#include "traces/base/json.h"
 
 namespace pipesim {
 
@@ -12,8 +13,11 @@ namespace pipesim {
 std::string comparison_json(const RecordedRun& predicted, const RecordedRun& measured,
                             const Comparison& comparison);
 
-// A line for each operation that either has: times in nanoseconds, absolute, from
-// the iteration's start and as the place in the rank's list; lateness by cause.
+Json quantiles_json(const Quantiles& values);
+Json warnings_json(const Warnings& warnings);
+
+// One line for each operation that either run has: times in nanoseconds, both absolute and from the
+// iteration's start, its place in the rank's list, and its lateness by cause.
 std::string operations_csv(const Comparison& comparison);
 
 }  // namespace pipesim

@@ -34,12 +34,12 @@ namespace {
 
 constexpr std::size_t most_operations = 20'000;
 constexpr std::size_t most_ranks = 64;
-constexpr std::int64_t blocks_in_a_row = 600;  // of which each is as wide, at least
-constexpr std::size_t most_points = 400;       // of a memory curve
-constexpr std::size_t causes_shown = 4;        // whose ranks are shown in any case
+constexpr std::int64_t blocks_in_a_row = 600;  // at least, of equal width
+constexpr std::size_t most_points = 400;       // per memory curve
+constexpr std::size_t causes_shown = 4;        // whose ranks are always shown
 constexpr std::int64_t no_row = -1;
 
-// Where an operation is drawn: of a transfer, at its receiver.
+// The rank at which an operation is drawn: for a transfer its receiver.
 std::int32_t rank_of(const Operations& operations, const Occurrence& own, OperationId id) {
   return operations.transfers(id) ? own.to_rank : own.rank;
 }
@@ -88,7 +88,7 @@ Json memory_curves(const RecordedRun& run, const Comparison& comparison, Side si
         const std::int64_t time = sample.time_ns - comparison.sides[side].start_ns - ahead;
         if (sample.rank != rank || time > comparison.sides[side].played.makespan_ns) continue;
         const std::int64_t bytes = sample.states.total() + sample.working.total();
-        // Of what came before, only the last counts.
+        // Only the last earlier value counts.
         if (time <= 0) curve.clear();
         curve.emplace_back(std::max<std::int64_t>(time, 0), bytes);
       }
@@ -152,7 +152,7 @@ class Drawing {
   }
 
  private:
-  // Places in the lists, who shares a cell, who needs a transfer.
+  // Indexes the lists, cells, and consumers of transfers.
   void index() {
     is_shown_.resize(std::max(operations_.lists[0].size(), operations_.lists[1].size()));
     for (const int rank : shown_) is_shown_[static_cast<std::size_t>(rank)] = true;
@@ -273,7 +273,7 @@ class Drawing {
                                 : is_backward(kind) ? 1
                                 : kind == Kind::W   ? 2
                                                     : 3;
-      // Of a cell the backward has all the time.
+      // The backward of a cell has all its time.
       const std::int64_t forward = opener_[id] == no_operation ? 0 : duration / 2;
       busy[0] += forward;
       busy[place] += duration - forward;
@@ -296,8 +296,7 @@ class Drawing {
             to_text(operations_.actions[list[end - 1]])};
   }
 
-  // Where operations are drawn, each row once; for a transfer that is not, what
-  // needs it.
+  // The rows of operations, each once; for a transfer that is not drawn, that of its consumer.
   Json rows_of(const std::vector<OperationId>& ids, std::initializer_list<Side> sides) const {
     std::vector<std::int64_t> rows;
     for (OperationId id : ids) {
@@ -318,7 +317,7 @@ class Drawing {
   std::vector<bool> is_shown_;  // by rank
   bool with_transfers_ = true;
   bool merged_ = false;
-  std::array<std::vector<std::int64_t>, 2> slots_;  // by operation: place in its rank's list
+  std::array<std::vector<std::int64_t>, 2> slots_;  // by operation: index in its rank's list
   std::array<std::vector<std::int64_t>, 2> rows_;   // by operation: where it is in the object
   std::vector<OperationId> opener_;                 // of a cell's backward
   std::vector<OperationId> consumer_;               // of a transfer

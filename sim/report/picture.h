@@ -12,7 +12,7 @@ namespace pipesim {
 
 struct ComparisonPicture {
   std::string json;      // one line, ASCII; see picture.cpp
-  std::string left_out;  // sentences for people; empty where all is there
+  std::string left_out;  // in sentences; empty if everything is shown
 };
 
 // Keeps below some 5 MB: of more than 20,000 operations shows some ranks, if
@@ -20,7 +20,7 @@ struct ComparisonPicture {
 ComparisonPicture comparison_picture(const RecordedRun& predicted, const RecordedRun& measured,
                                      const Comparison& comparison);
 
-// All, or where they are many shown_ranks() and those of the worst causes.
+// All, or if there are many, shown_ranks() and those of the worst causes.
 std::vector<int> pictured_ranks(const Comparison& comparison);
 
 }  // namespace pipesim

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "sim/report/run_report.h"
 #include "sim/report/words.h"
 #include "traces/base/text.h"
 #include "traces/print/small_multiples.h"
@@ -63,17 +64,17 @@ std::string gap_table(const Comparison& comparison) {
     out += fmt::format("  {:<10} {:>10}  {}\n", term_names[i],
                        change(comparison.gap.terms[i], unit), meaning_of(static_cast<Term>(i)));
   }
-  return out + fmt::format("  {:<10} {:>10}  {} minus {}\n", "total",
-                           change(comparison.gap.total_ns(), unit),
-                           side_name(comparison, measured_side),
-                           side_name(comparison, predicted_side));
+  return out + fmt::format("  {:<10} {:>10}  {}\n", "total",
+                           change(comparison.gap.total_ns(), unit), minus_of(comparison));
 }
 
 std::string cause_list(const Comparison& comparison, int width) {
-  const auto& causes = comparison.root_causes;
-  if (causes.empty()) return fmt::format("causes  {}\n", without_causes(comparison));
-  std::int64_t largest = std::abs(comparison.noise.effect_ns);
-  for (const RootCause& cause : causes) {
+  if (comparison.root_causes.empty())
+    return fmt::format("causes  {}\n", without_causes(comparison));
+  const ShownCauses shown = shown_causes(comparison, most_causes_shown);
+  std::int64_t largest = std::max(std::abs(comparison.noise.effect_ns), std::abs(shown.others_ns));
+  for (const std::size_t place : shown.places) {
+    const RootCause& cause = comparison.root_causes[place];
     largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
   }
   const TableUnit unit = table_unit(largest);
@@ -89,13 +90,11 @@ std::string cause_list(const Comparison& comparison, int width) {
     }
     out += fmt::format("  {:>10} {:>10}   {}\n", change(effect_ns, unit), alone, text);
   };
-  for (std::size_t i = 0; i < std::min(causes.size(), most_causes_shown); ++i) {
-    add(causes[i].effect_ns, change(causes[i].alone_ns, unit), causes[i].why);
+  for (const std::size_t place : shown.places) {
+    const RootCause& cause = comparison.root_causes[place];
+    add(cause.effect_ns, change(cause.alone_ns, unit), cause.why);
   }
-  if (causes.size() > most_causes_shown) {
-    out += fmt::format("{}and {} more; --json lists them\n", margin,
-                       causes.size() - most_causes_shown);
-  }
+  if (shown.others > 0) add(shown.others_ns, "", shown.others_text() + "; --json lists them");
   const std::int64_t noise_ns = comparison.noise.effect_ns;
   if (noise_ns != 0) add(noise_ns, "", "noise: " + noise_text(comparison));
   return out;
@@ -234,15 +233,16 @@ std::string bubble_table(const Comparison& comparison) {
 
 std::string critical_paths(const Comparison& comparison) {
   std::string out = "critical path\n";
+  const bool joined = comparison.unpaired.empty();
   for (const Side side : both_sides) {
     const ChainTimes& times = comparison.sides[side].critical_path;
-    out += fmt::format(
-        "  {:<9}  {} compute, {} transfers, {} other; {}\n", side_name(comparison, side),
-        format_time(times.compute_ns), format_time(times.p2p_ns), format_time(times.other_ns),
-        plural(static_cast<std::int64_t>(comparison.sides[side].played.critical_path.size()),
-               "step"));
+    out += fmt::format("  {:<9}  {} compute, {} transfers, {} other", side_name(comparison, side),
+                       format_time(times.compute_ns), format_time(times.p2p_ns),
+                       format_time(times.other_ns));
+    const auto steps = std::ssize(comparison.sides[side].played.critical_path);
+    out += joined ? fmt::format("; {}\n", plural(steps, "step")) : "\n";
   }
-  return out + "  " + parting_of(comparison) + "\n";
+  return joined ? out + parting_of(comparison) + "\n" : out;
 }
 
 std::string sentences(const RecordedRun& predicted, const RecordedRun& measured,
@@ -256,14 +256,24 @@ std::string sentences(const RecordedRun& predicted, const RecordedRun& measured,
 
 }  // namespace
 
-TimelineGroup timelines_of(const Comparison& comparison) {
+TimelineGroup timelines_of(const RecordedRun& predicted, const RecordedRun& measured,
+                           const Comparison& comparison) {
+  if (!comparison.unpaired.empty()) {
+    TimelineGroup group{"", {timeline_of(predicted), timeline_of(measured)}, ""};
+    for (const Side side : both_sides) group.panels[side].title = side_name(comparison, side);
+    return group;
+  }
   return {"", {panel_of(comparison, predicted_side), panel_of(comparison, measured_side)}, ""};
 }
 
 std::string comparison_report(const RecordedRun& predicted, const RecordedRun& measured,
                               const Comparison& comparison, const Terminal& terminal) {
   std::string out = bold(wrap(verdict_of(comparison), terminal.width), terminal.colour) + "\n\n";
-  out += small_multiples(timelines_of(comparison), terminal) + "\n";
+  out += small_multiples(timelines_of(predicted, measured, comparison), terminal) + "\n";
+  if (!comparison.unpaired.empty()) {
+    return out + bubble_table(comparison) + "\n" + critical_paths(comparison) +
+           wrap(sentences(predicted, measured, comparison), terminal.width);
+  }
   out += gap_table(comparison) + "\n";
   out += cause_list(comparison, terminal.width) + "\n";
   out += kind_table(comparison) + "\n";

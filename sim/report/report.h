@@ -10,8 +10,9 @@
 
 namespace pipesim {
 
-// Both sides on one axis; it replays from `comparison`.
-TimelineGroup timelines_of(const Comparison& comparison);
+// Both sides on one axis; it replays from the arguments.
+TimelineGroup timelines_of(const RecordedRun& predicted, const RecordedRun& measured,
+                           const Comparison& comparison);
 
 std::string comparison_report(const RecordedRun& predicted, const RecordedRun& measured,
                               const Comparison& comparison, const Terminal& terminal);

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <vector>
 
+#include "sim/compare/quantiles.h"
+#include "sim/report/json.h"
 #include "traces/base/text.h"
+#include "traces/metrics_json.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
 
@@ -36,11 +40,46 @@ std::string run_report(const RecordedRun& run, const Terminal& terminal) {
          wrap(bubble_lines(metrics) + critical_path_line(metrics), terminal.width);
 }
 
+Json run_report_json(const RecordedRun& run) {
+  const std::size_t median = run.median_iteration();
+  const RecordedIteration& iteration = run.iterations[median];
+  const Metrics metrics = run.metrics(median);
+  std::vector<std::int64_t> makespans;
+  for (const RecordedIteration& one : run.iterations) makespans.push_back(one.makespan_ns);
+  Json ranks = Json::array();
+  for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {
+    const RankMetrics& rank = metrics.ranks[r];
+    ranks.push_back({{"rank", r},
+                     {"busy_ns", rank.busy_ns},
+                     {"first_start_ns", rank.first_start_ns},
+                     {"last_end_ns", rank.last_end_ns},
+                     {"bubble_ns", bubble_json(rank.bubble)},
+                     {"peak_activation_chunks", rank.peak_activation_chunks}});
+  }
+  return {
+      {"format", "pipesim-report"},
+      {"version", 1},
+      {"file", run.name},
+      {"source", name_of(run.about.source)},
+      {"schedule", run.about.schedule},
+      {"stages", run.ranks},
+      {"microbatches", run.microbatches},
+      {"rank_of_stage", run.about.rank_of_stage},
+      {"verdict", run_verdict(run)},
+      {"makespan_ns", metrics.makespan_ns},
+      {"iteration_ns", quantiles_json(quantiles_of(std::move(makespans)))},
+      {"bubble_fraction", {{"global", metrics.global_bubble()}, {"span", metrics.span_bubble()}}},
+      {"critical_path", critical_path_json(metrics.critical_path)},
+      {"taken_fraction", taken_fraction(run.spans_of(iteration))},
+      {"ranks", std::move(ranks)},
+      {"warnings", warnings_json(run.warnings)}};
+}
+
 std::string run_verdict(const RecordedRun& run) {
   std::string text = run.about.schedule.empty() ? "" : run.about.schedule + ", ";
   text += fmt::format("{}, {}", plural(run.ranks, "rank"),
                       plural(run.microbatches, "microbatch", "microbatches"));
-  if (run.iterations.empty()) return text + ": no whole iteration.";
+  if (run.iterations.empty()) return text + ": no complete iteration.";
   const Metrics metrics = run.metrics(run.median_iteration());
   text += fmt::format(": {}, of which {} bubble", format_time(metrics.makespan_ns),
                       format_percent(metrics.global_bubble()));

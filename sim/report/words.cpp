@@ -71,7 +71,7 @@ void add_clocks(const RecordedRun& measured, const Comparison& comparison,
   }
 }
 
-// F, I, W and B that only one side has: then makespans are of different work.
+// F, I, W and B that only one side has: then makespans are for different work.
 std::string different_work(const Comparison& comparison) {
   const Operations& operations = comparison.operations;
   std::array<std::int64_t, 2> alone{};
@@ -119,6 +119,17 @@ std::string verdict_of(const Comparison& comparison) {
   }
   both.front() = static_cast<char>(both.front() - 'a' + 'A');
   std::string sentence = fmt::format("{}: {}.", both, by);
+  if (!comparison.unpaired.empty()) {
+    return sentence + fmt::format(" Actions are not compared: {}.", comparison.unpaired);
+  }
+  if (is_uncalibrated(comparison)) {
+    return sentence +
+           fmt::format(
+               " The prediction is not calibrated, and durations are off by {} in the median; "
+               "calibrate first: pipesim calibrate TRACE -o costs.json.",
+               format_percent(comparison.duration_errors->p50)) +
+           work;
+  }
   const auto& causes = comparison.root_causes;
   const std::int64_t noise_ns = comparison.noise.effect_ns;
   if (2 * std::abs(noise_ns) > std::abs(gap) && gap != 0) {
@@ -129,6 +140,44 @@ std::string verdict_of(const Comparison& comparison) {
                             signed_time(causes.front().effect_ns));
   }
   return sentence + work;
+}
+
+std::string minus_of(const Comparison& comparison) {
+  return fmt::format("{} minus {}", side_name(comparison, measured_side),
+                     side_name(comparison, predicted_side));
+}
+
+bool is_uncalibrated(const Comparison& comparison) {
+  constexpr double far_off = 0.1;
+  return comparison.sources[predicted_side] == Source::predicted &&
+         comparison.sources[measured_side] != Source::predicted && !comparison.costs_from.empty() &&
+         comparison.costs_from != "calibration" && comparison.duration_errors &&
+         comparison.duration_errors->p50 >= far_off;
+}
+
+ShownCauses shown_causes(const Comparison& comparison, std::size_t most) {
+  const std::int64_t least_ns = comparison.sides[measured_side].makespan_ns / 200;
+  const std::int64_t gap_ns = std::abs(comparison.gap.total_ns());
+  ShownCauses shown;
+  const auto is_worth_it = [&](const RootCause& cause) {
+    return std::max(std::abs(cause.effect_ns), std::abs(cause.alone_ns)) >= least_ns;
+  };
+  const auto& all = comparison.root_causes;
+  const bool is_any = std::ranges::any_of(all, is_worth_it);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool is_most = !is_any && i == 0 && 2 * std::abs(all[i].effect_ns) >= gap_ns;
+    if (shown.places.size() < most && (is_worth_it(all[i]) || is_most)) {
+      shown.places.push_back(i);
+    } else {
+      ++shown.others;
+      shown.others_ns += all[i].effect_ns;
+    }
+  }
+  return shown;
+}
+
+std::string ShownCauses::others_text() const {
+  return fmt::format("{} {}", others, others == 1 ? "other" : "others");
 }
 
 std::string_view label_of(const StageKind& row) {
@@ -211,8 +260,11 @@ std::string wire_in_words(const Comparison& comparison, Side side) {
 
 std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& measured,
                            const Comparison& comparison) {
-  std::vector<Fact> facts{{"order", order_in_words(comparison)},
-                          {"matched", matches_in_words(predicted, measured, comparison)}};
+  std::vector<Fact> facts;
+  if (comparison.unpaired.empty()) {
+    facts = {{"order", order_in_words(comparison)},
+             {"matched", matches_in_words(predicted, measured, comparison)}};
+  }
   if (const auto& errors = comparison.duration_errors) {
     facts.push_back(
         {"durations", fmt::format("off by {} on average, {} in the median, {} at p90",

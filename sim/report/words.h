@@ -11,17 +11,31 @@
 
 namespace pipesim {
 
-// What noise is, as a phrase.
+// Describes the noise, as a phrase.
 std::string noise_text(const Comparison& comparison);
 // One sentence: whether the prediction holds, and by how much.
 std::string verdict_of(const Comparison& comparison);
-// How an action is identified, for people.
+// Describes how actions were identified.
 std::string_view identified_name(Identified identified);
 // The meaning of a term of the gap.
 std::string_view meaning_of(Term term);
 // A row's kind: "F", or "OVERLAP_F_B".
 std::string_view label_of(const StageKind& row);
-// The text if no cause is named.
+// "measured minus predicted", by the sources of both sides.
+std::string minus_of(const Comparison& comparison);
+// Whether the prediction's durations are off throughout, and its costs are not calibrated.
+bool is_uncalibrated(const Comparison& comparison);
+// Causes worth a line: of 0.5 % of the measured iteration or more, or, if there are none, one that
+// is half of the difference.
+struct ShownCauses {
+  std::vector<std::size_t> places;  // among the root causes
+  std::int64_t others = 0;          // how many more there are,
+  std::int64_t others_ns = 0;       // and their total effect
+
+  std::string others_text() const;  // "3 others"
+};
+ShownCauses shown_causes(const Comparison& comparison, std::size_t most);
+// The text for when no cause is named.
 std::string_view without_causes(const Comparison& comparison);
 // The rows of stage_kinds, or, of more than `most`, those that differ most.
 struct KindRows {
@@ -44,7 +58,7 @@ struct Fact {
 std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& measured,
                            const Comparison& comparison);
 
-double fraction_of(std::int64_t part, std::int64_t whole);  // 0 of nothing
+double fraction_of(std::int64_t part, std::int64_t whole);  // 0 if `whole` is 0
 std::string with_percent(double fraction);                  // "+3.1 %"
 std::string signed_time(std::int64_t ns);                   // "+3.10 ms"; "-" for none
 // With a sign, in the table's unit; "-" for none.

@@ -53,7 +53,7 @@ struct Assignment {
   double factor = 1;
 };
 
-// Of one of several between commas.
+// Parses one of several separated by commas.
 Assignment assignment_of(std::string_view flag, std::string_view text, std::string_view forms) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) refuse(flag, text, "there is no '='", forms);
@@ -66,7 +66,7 @@ Assignment assignment_of(std::string_view flag, std::string_view text, std::stri
   return {text.substr(0, equals), *factor};
 }
 
-// Compute of a stage, by its kinds.
+// Changes the compute times of a stage, by kind.
 void change_times(StageCosts& stage, const TimeChange& change) {
   const auto scaled = [&](std::int64_t ns) {
     return std::llround(static_cast<double>(ns) * change.factor);
@@ -80,7 +80,7 @@ void change_times(StageCosts& stage, const TimeChange& change) {
   if (is_of(Kind::W) || change.kind == Kind::B) {
     stage.backward_weight_ns = scaled(stage.backward_weight_ns);
   }
-  // An overlapped cell by as much as what it is made of.
+  // An overlapped cell changes as the sum of its parts does.
   if (stage.overlap_ns && before_ns > 0) {
     const double all = static_cast<double>(stage.forward_ns + stage.backward_ns()) /
                        static_cast<double>(before_ns);
@@ -190,7 +190,7 @@ void apply(const TimeChange& change, const Placement& placement, Costs& costs) {
   check(change.stage, placement.stages(), "stage");
   check(change.rank, placement.ranks(), "rank");
   const int stages = placement.stages();
-  // Of one rank it changes one copy.
+  // With one rank given, only one copy changes.
   if (change.rank && placement.copies() > 1 && std::ssize(costs.stages) == stages) {
     const std::vector<StageCosts> first = costs.stages;
     costs.stages.insert(costs.stages.end(), first.begin(), first.end());

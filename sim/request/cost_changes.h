@@ -22,22 +22,22 @@ struct TimeChange {
   std::string_view flag = "--scale";  // that asked for it, in messages
 };
 
-// Messages between two ranks, either way, travel so many times as fast: latency and bandwidth.
+// A factor on the speed of messages between two ranks, in both directions: latency and bandwidth.
 struct LinkChange {
   int one = 0;
   int other = 0;
   double speed = 1;
 };
 
-// "B@stage2=0.8", "stage2=0.8", "F@rank1=1.5", "rank1=1.5", "B=0.9": several between commas. Throws
-// where a text is none of these, in the words of the command line.
+// "B@stage2=0.8", "stage2=0.8", "F@rank1=1.5", "rank1=1.5", "B=0.9": several separated by commas.
+// Throws an error in the terms of the command line for any other text.
 std::vector<TimeChange> parse_time_changes(std::string_view text);
 // "3:1.2", of --slow-rank: all compute of rank 3 takes 1.2 times as long; several between commas.
 std::vector<TimeChange> parse_slow_ranks(std::string_view text);
 // "0-1=2x".
 std::vector<LinkChange> parse_link_changes(std::string_view text);
 
-// Throws where a change names a stage, rank or link that the pipeline does not have.
+// Throws if a change names a stage, rank or link that the pipeline does not have.
 void apply(const TimeChange& change, const Placement& placement, Costs& costs);
 void apply(const LinkChange& change, const Placement& placement, Costs& costs);
 

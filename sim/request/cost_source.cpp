@@ -15,7 +15,7 @@
 namespace pipesim {
 namespace {
 
-// One value for every stage, or one a stage.
+// One value for all stages, or one per stage.
 template <typename Store>
 void fill_stages(std::vector<StageCosts>& stages, const GivenCosts::Values& values,
                  std::string_view name, Store store) {
@@ -76,8 +76,8 @@ Transfers CostSource::transfers_of(const ScheduleChoice& choice) const {
 }
 
 BytesNeeded CostSource::bytes_needed(bool on_streams) const {
-  // Results, costs, metrics and the report; where events are queued, the program, its
-  // streams and inputs, too.
+  // Memory for results, costs, metrics and the report; if events are queued, also the program, its
+  // streams and inputs.
   constexpr BytesNeeded simulation_needs{0, 24, 300, 1100};
   constexpr BytesNeeded event_needs{80, 0, 560, 600};
   const GivenCosts* own = given();
@@ -186,7 +186,7 @@ Costs CostSource::finish(Costs costs, const Schedule& schedule,
   return costs;
 }
 
-// Where nobody saves it does not matter how many ranks a file's costs of saves are for.
+// Without saves it does not matter how many ranks a file's costs of saves are for.
 void CostSource::set_save(const Schedule& schedule, const std::optional<std::vector<int>>& layout,
                           Costs& costs) const {
   if (!request_.save) {
@@ -226,6 +226,12 @@ void CostSource::set_save(const Schedule& schedule, const std::optional<std::vec
   throw input_error(
       "--checkpoint-every: the size of a save is missing; give --checkpoint-bytes, or costs "
       "with the size of weights");
+}
+
+std::string_view CostSource::origin() const {
+  if (model() != nullptr) return "model";
+  if (file() == nullptr) return "flags";
+  return file()->calibration ? "calibration" : "file";
 }
 
 Variation CostSource::measured_variation() const {

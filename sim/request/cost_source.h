@@ -20,13 +20,13 @@
 
 namespace pipesim {
 
-// Costs by hand. A list has one value for all virtual stages, or one for each; where it is
-// empty the usual one counts (usual_stage_costs).
+// Costs given as numbers. A list has one value for all virtual stages, or one for each; if it is
+// empty, the default applies (usual_stage_costs).
 struct GivenCosts {
   using Values = std::vector<std::int64_t>;
 
   Values forward_ns;
-  Values backward_ns;  // whole, halved into I and W; excludes the next two
+  Values backward_ns;  // a full backward, halved into I and W; excludes the next two
   Values backward_input_ns, backward_weight_ns;
   Values overlapped_ns;  // of a forward with a backward in one cell; empty: their sum
   Values activation_bytes, output_bytes;
@@ -43,40 +43,42 @@ struct SaveRequest {
 
 struct CostRequest {
   std::variant<GivenCosts, CostsFile, TrainingRequest> costs;
-  std::string name = "the costs given";    // what they are of, in messages
-  std::optional<std::vector<int>> layout;  // layers a virtual stage
+  std::string name = "the costs given";    // their name in messages
+  std::optional<std::vector<int>> layout;  // layers per virtual stage
   std::optional<P2p> p2p;                  // default async, or as a program's file has it
   std::int64_t eager_limit_bytes = 0;
   std::vector<TimeChange> changes;  // of what the costs say, such as a slow rank
   // The replicas and what they shard, if a file gives their exchanges.
   std::optional<Training> replicas = {};
-  std::optional<SaveRequest> save = {};  // where there are checkpoints
+  std::optional<SaveRequest> save = {};  // if there are checkpoints
 };
 
-// Costs before it is known how many stages there are.
+// Costs before the number of stages is known.
 class CostSource {
  public:
-  // Throws where the request contradicts itself.
+  // Throws if the request contradicts itself.
   explicit CostSource(CostRequest request);
 
   // Checked for the schedule's placement and number of microbatches.
   Costs resolve(const Schedule& schedule) const { return resolve(schedule, request_.layout); }
   Costs resolve(const Schedule& schedule, const std::optional<std::vector<int>>& layout) const;
-  // The same model's, whatever the schedule's number of stages: costs by stage are those of
-  // `given`, and dealt out anew (sim/cost/recut.h). Checked, too.
+  // For the same model, whatever the schedule's number of stages: costs by stage are those of
+  // `given`, divided anew (sim/cost/recut.h). Checked, too.
   Costs resolve_as(const Placement& given, const Schedule& schedule) const;
-  // How many stages costs by stage tell apart; 0 where they are alike, or by layer.
+  // How many stages costs by stage distinguish; 0 if all are the same, or costs are by layer.
   int stages_told() const;
-  // One a layer, where by_layer().
+  // One per layer, if by_layer().
   std::vector<StageCosts> layers(const Schedule& schedule) const;
-  // How many each virtual stage holds; empty where costs are by stage.
+  // How many each virtual stage holds; empty if costs are by stage.
   std::vector<int> layout_of(const Schedule& schedule) const;
   // As asked for.
   const std::optional<std::vector<int>>& layout() const { return request_.layout; }
   // The schedule with what a model's replicas exchange while ranks compute.
   Schedule complete(Schedule schedule) const;
-  // Whether layers are dealt out to stages.
+  // Whether costs are by layer, with layers assigned to stages.
   bool by_layer() const { return model() != nullptr || (file() && !file()->layers.empty()); }
+  // "calibration", of a file; "file", "model" or "flags" otherwise.
+  std::string_view origin() const;
   // The variation of single actions, if calibrated costs have it.
   Variation measured_variation() const;
   // The composition of the costs, if a model gives them.
@@ -86,13 +88,13 @@ class CostSource {
   // How the schedule uses it.
   PipelineShape shape_of(const Schedule& schedule) const;
   Transfers transfers() const;
-  // The same where the file of a schedule puts them on streams of their own.
+  // The same, but the file of a schedule may put them on their own streams.
   Transfers transfers_of(const ScheduleChoice& choice) const;
   // What simulate() may need besides the schedule, whose file may put transfers on streams.
   BytesNeeded bytes_needed(bool on_streams = false) const;
 
  private:
-  // Costs by stage, of so many.
+  // Costs for `stages` stages.
   CostsFile by_stage(int stages) const;
   Costs finish(Costs costs, const Schedule& schedule,
                const std::optional<std::vector<int>>& layout) const;
@@ -105,8 +107,7 @@ class CostSource {
   CostRequest request_;
 };
 
-// Trying candidates with these costs, each of which is the same model: costs by stage are those
-// of `given`.
+// Tries candidates with these costs, all for the same model: costs by stage are those of `given`.
 Trial trial_with(const CostSource& source, const Placement& given);
 
 }  // namespace pipesim

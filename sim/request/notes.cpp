@@ -16,9 +16,9 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t least_part = 50;  // of an iteration is worth a note: a fiftieth
+constexpr std::int64_t least_part = 50;  // the least gain worth a note: a fiftieth of an iteration
 
-// What a rank's F, I, W and B take, without what it does behind the last.
+// The time of a rank's F, I, W and B, without its closing actions.
 std::int64_t work_of(const RankMetrics& rank) {
   std::int64_t closing_ns = 0;
   for (const Kind kind :
@@ -28,7 +28,7 @@ std::int64_t work_of(const RankMetrics& rank) {
   return rank.busy_ns - closing_ns;
 }
 
-// Bytes where they are known, else activations of chunks.
+// Bytes if known, else activations of chunks.
 std::int64_t memory_of(const Prediction& prediction) {
   const std::int64_t bytes = prediction.peak_memory_bytes();
   return bytes > 0 ? bytes : prediction.metrics.peak_activation_chunks();
@@ -61,7 +61,7 @@ class NoteFinder {
   }
 
  private:
-  // There is no advice where what it needs can't be, such as an even layout.
+  // Skips advice that needs something impossible, such as an even layout.
   template <typename Look>
   static void try_to(Look look) {
     try {
@@ -79,8 +79,8 @@ class NoteFinder {
                        format_percent(static_cast<double>(gain_ns) / static_cast<double>(of_ns)));
   }
 
-  // The same with another number of microbatches; nothing where the family has no such schedule,
-  // or it is too large to be tried.
+  // The same with another number of microbatches; nothing if the family has no such schedule, or it
+  // is too large to try.
   std::optional<Prediction> with_microbatches(std::int64_t count,
                                               const SimulationOptions& options) const {
     if (count > most_slots_for_advice / schedule_.stages()) return std::nullopt;
@@ -96,19 +96,19 @@ class NoteFinder {
     }
   }
 
-  // Nothing of a file's, which has what replicas exchange in its lists by now.
+  // Nothing for a file, whose lists already have the exchanges of replicas.
   std::optional<ScheduleChoice> choice_without_replicas() const {
     if (!prepared_.source.replicas(schedule_.ranks())) return prepared_.choice;
     if (!request_) return std::nullopt;
     return choose_schedule(*request_);
   }
 
-  // As long as there are fewer microbatches than stages some stage is idle at any time.
+  // With fewer microbatches than stages some stage is idle at any time.
   void note_few_microbatches() {
     const int own = schedule_.microbatches;
     const int ranks = schedule_.ranks();
     if (own >= ranks) return;
-    std::optional<std::int64_t> gain_ns;  // at the first number that can be
+    std::optional<std::int64_t> gain_ns;  // at the first possible number
     std::vector<std::string> others;
     for (const std::int64_t times : {1, 2, 4}) {
       const std::int64_t count = times * ranks;
@@ -129,8 +129,8 @@ class NoteFinder {
          "Fewer microbatches than stages"});
   }
 
-  // What the pipeline runs through between two steps is one batch: in one iteration it fills and
-  // drains once.
+  // The work between two steps is one batch: in one iteration the pipeline fills and drains only
+  // once.
   void note_accumulation() {
     const int passes = own_.accumulation.passes;
     if (passes < 2 || schedule_.ranks() < 2) return;
@@ -153,7 +153,7 @@ class NoteFinder {
          "Gradient accumulation counted twice"});
   }
 
-  // A backward in two parts is there to make the bubble smaller. It has a price.
+  // A split backward makes the bubble smaller, at a price.
   void note_split_backward() {
     const Family& family = *prepared_.choice.family;
     if (!family.splits_backward) return;
@@ -257,7 +257,7 @@ class NoteFinder {
          lesson_of_ends});
   }
 
-  // A receive that holds up what stands behind it should come no sooner than its message.
+  // A receive that blocks later actions should come no sooner than its message.
   void note_receives() {
     const P2p mode = own_.transfers.mode;
     if (mode != P2p::blocking && mode != P2p::fifo) return;

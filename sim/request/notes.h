@@ -15,14 +15,14 @@
 namespace pipesim {
 
 struct Note {
-  std::string key;           // is kept: "few-microbatches"
-  std::int64_t gain_ns = 0;  // what as much work takes less without the mistake
-  std::string text;          // one line or two, for people
+  std::string key;           // stable: "few-microbatches"
+  std::int64_t gain_ns = 0;  // the time saved for the same work without the mistake
+  std::string text;          // one line or two of text
   std::string lesson;        // the section of sim/LESSONS.md
 };
 
-// `prediction`: what `prepared` predicts; `request`: of a family's schedule what it was generated
-// from. Of shapes that is_small() refuses there are none.
+// `prediction`: what `prepared` predicts; `request`: for a family's schedule, what it was generated
+// from. No notes for shapes that is_small() refuses.
 std::vector<Note> find_notes(const PreparedPrediction& prepared, const Prediction& prediction,
                              const std::optional<ScheduleRequest>& request);
 

@@ -10,7 +10,7 @@
 
 namespace pipesim {
 
-// For costs by layer, called `name` in messages. Refers to the source.
+// For costs by layer, named `name` in messages. Refers to the source.
 PartitionProblem partition_problem(const CostSource& source, const ScheduleChoice& choice,
                                    const std::string& name);
 

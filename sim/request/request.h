@@ -18,15 +18,15 @@ struct PredictionRequest {
   ScheduleChoice schedule;
   CostRequest costs;
   int iterations = 1;
-  int accumulate = 1;  // iterations to a step; so many are predicted at least
-  Saves saves;         // what they take is of the costs
-  std::optional<std::int64_t> memory_cap_bytes;  // per rank; default a model's device's
+  int accumulate = 1;  // iterations per step; at least this many are predicted
+  Saves saves;         // their cost is part of the costs
+  std::optional<std::int64_t> memory_cap_bytes;  // per rank; default: that of a model's device
 };
 
 struct PreparedPrediction {
   CostSource source;
-  ScheduleChoice choice;           // with what replicas exchange while ranks compute
-  std::optional<CostModel> model;  // where it gives the costs
+  ScheduleChoice choice;           // includes what replicas exchange while ranks compute
+  std::optional<CostModel> model;  // if it gives the costs
   std::optional<std::int64_t> memory_cap_bytes;
   Costs costs;
   SimulationOptions options;
@@ -34,7 +34,7 @@ struct PreparedPrediction {
   Prediction predict() const;
   // The same without saves.
   Prediction predict_plain() const;
-  // The spans of that.
+  // Its spans.
   std::vector<Span> plain_spans() const;
 };
 
@@ -48,7 +48,7 @@ PipelineLayout layout_of(const PreparedPrediction& prepared);
 // How many iterations save_effect() simulates at once, at most.
 int iterations_of_effect(const PredictionRequest& request);
 
-// Throws where parts of the request don't fit each other, or sums would leave 64 bits.
+// Throws if parts of the request don't fit together, or sums would exceed 64 bits.
 PreparedPrediction prepare(PredictionRequest request);
 
 }  // namespace pipesim

@@ -11,8 +11,8 @@ namespace pipesim {
 
 namespace {
 
-// When a rank is fullest, by what, and what of it is not activations: null
-// where nothing ever changes.
+// When a rank is fullest, the cause, and the parts other than activations: null if nothing ever
+// changes.
 Json peak_json(const MemoryPeak& peak) {
   if (peak.total == 0) return nullptr;
   return {{"action", to_text(peak.action)},
@@ -22,7 +22,7 @@ Json peak_json(const MemoryPeak& peak) {
           {"receive_buffer_bytes", peak.bytes.receive_buffers}};
 }
 
-// All that the costs follow from, defaults included.
+// All inputs of the costs, defaults included.
 Json training_json(const CostModel& model) {
   const Training& training = model.training();
   return {{"model", model.model().name},
@@ -116,6 +116,11 @@ Json error_band_json(const std::optional<ErrorBand>& band) {
           {"other_layouts", band->is_of_other_layouts}};
 }
 
+Json memory_error_band_json(const std::optional<ErrorBand>& band) {
+  if (!band) return nullptr;
+  return {{"fraction", band->fraction}, {"sets", band->sets}, {"rows", band->rows}};
+}
+
 std::string result_json(const Schedule& schedule, const Prediction& prediction,
                         std::optional<std::int64_t> memory_cap,
                         const std::optional<CostModel>& model,
@@ -128,7 +133,10 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["version"] = 1;
   describe(schedule, json);
   if (model) json["training"] = training_json(*model);
-  if (model) json["error_band"] = error_band_json(error_band(*model));
+  if (model) {
+    json["error_band"] = error_band_json(error_band(*model));
+    json["memory_error_band"] = memory_error_band_json(memory_error_band(*model));
+  }
   json["p2p"] = p2p_name(prediction.transfers.mode);
   json["eager_limit_bytes"] = prediction.transfers.eager_limit_bytes;
   json["makespan_ns"] = metrics.makespan_ns;
@@ -165,9 +173,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   json["peak_activation_bytes"] = metrics.peak_activation_bytes();
   json["peak_memory_bytes"] = prediction.peak_memory_bytes();
   if (memory_cap) json["fits"] = prediction.peak_memory_bytes() <= *memory_cap;
-  json["critical_path"] = {{"compute_ns", metrics.critical_path.compute_ns},
-                           {"p2p_ns", metrics.critical_path.p2p_ns},
-                           {"other_ns", metrics.critical_path.other_ns}};
+  json["critical_path"] = critical_path_json(metrics.critical_path);
   const auto any_has = [&](std::int64_t WorkingBytes::*bytes) {
     return std::ranges::any_of(prediction.memory,
                                [&](const RankMemory& rank) { return rank.peak.bytes.*bytes > 0; });

@@ -15,10 +15,11 @@ namespace pipesim {
 
 // How far predictions have been off, or null.
 ::pipesim::Json error_band_json(const std::optional<ErrorBand>& band);
+::pipesim::Json memory_error_band_json(const std::optional<ErrorBand>& band);
 
-// The `pipesim-result` object, indented, with a line end. A cap adds `fits`; a
-// model, where costs are one's, what it trains and how fast; a spread, where times vary, what the
-// makespan varies by; saves, what they add; notes stand as they are.
+// The `pipesim-result` object, indented, with a line end. A cap adds `fits`; a model, if it gives
+// the costs, adds what is trained and how fast; a spread, if times vary, the variation of the
+// makespan; saves, what they add; notes are included unchanged.
 std::string result_json(const Schedule& schedule, const Prediction& prediction,
                         std::optional<std::int64_t> memory_cap,
                         const std::optional<CostModel>& model,

@@ -12,7 +12,7 @@
 
 namespace pipesim {
 
-// Keeps what a layer counts within 64 bits.
+// Keeps the counts of a layer within 64 bits.
 void TrainingRequest::check() const {
   constexpr double most_tokens = 1 << 26;
   constexpr double most_values = 1e18;

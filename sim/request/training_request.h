@@ -15,19 +15,19 @@ namespace pipesim {
 struct TrainingRequest {
   Model model;
   Cluster cluster;
-  Training training;           // its numbers of pipeline ranks and replicas aside, final
-  std::optional<int> devices;  // all there are: replicas follow
-  bool has_replicas = false;   // training.data_parallel is asked for, too
-  // Asked for; else as the software has it.
+  Training training;           // final, except for its numbers of pipeline ranks and replicas
+  std::optional<int> devices;  // in all: replicas follow from it
+  bool has_replicas = false;   // training.data_parallel was asked for
+  // Asked for; else the software's default applies.
   bool has_buckets = false;
   std::optional<bool> gathers_ahead;
 
-  // Throws where a microbatch would leave 64 bits, in the words of the command line.
+  // Throws, in the terms of the command line, if a microbatch would exceed 64 bits.
   void check() const;
   // For a pipeline of this many ranks. Throws if they don't fit the devices.
   int replicas(int pipeline_ranks) const;
-  // Throws where the training can't be: see check() of training.h. What has no effect there is
-  // reset, and said where `notes` is not null.
+  // Throws if the training is impossible: see check() in training.h. Settings without effect are
+  // reset, with a note if `notes` is not null.
   CostModel with_ranks(int pipeline_ranks, std::vector<std::string>* notes = nullptr) const;
 };
 

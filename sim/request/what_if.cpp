@@ -20,7 +20,7 @@
 namespace pipesim {
 namespace {
 
-// The order in which a run did its actions.
+// The order in which a run executed its actions.
 Schedule schedule_of(const RecordedRun& run) {
   if (!run.about.dependencies.empty()) {
     throw input_error(fmt::format(
@@ -43,7 +43,7 @@ Schedule schedule_of(const RecordedRun& run) {
   return parse_csv(rows, run.name);
 }
 
-// With its part of a save, by the medians of iterations with and without one.
+// Including its share of a save, from the medians of iterations with and without one.
 std::int64_t mean_iteration_ns(const RecordedRun& run) {
   std::array<std::vector<std::int64_t>, 2> makespans;  // without, with
   for (const RecordedIteration& iteration : run.iterations) {
@@ -63,7 +63,7 @@ std::int64_t mean_iteration_ns(const RecordedRun& run) {
   return plain_ns + (median(makespans[1]) - plain_ns) / run.about.saves.every;
 }
 
-// What ranks compute is the same in the same order.
+// Whether ranks run the same compute actions in the same order.
 bool computes_alike(const Schedule& one, const Schedule& other) {
   if (one.ranks() != other.ranks() || one.placement != other.placement) return false;
   const auto compute_of = [](const Schedule& schedule, int rank) {
@@ -79,10 +79,10 @@ bool computes_alike(const Schedule& one, const Schedule& other) {
 
 }  // namespace
 
-RecordedBasis::RecordedBasis(const RecordedRun& run)
+RecordedBasis::RecordedBasis(const RecordedRun& run, std::optional<std::int64_t> launches_ns)
     : name_(run.name),
       schedule_name_(run.about.schedule),
-      costs_(calibrate(std::span(&run, 1)).costs) {
+      costs_(calibrate(std::span(&run, 1), !launches_ns).costs) {
   if (run.iterations.empty()) {
     throw input_error(fmt::format("{}: it has no complete iteration; record one more", run.name));
   }
@@ -97,6 +97,7 @@ RecordedBasis::RecordedBasis(const RecordedRun& run)
     saves_ = run.about.saves;
     measured_ns_ = mean_iteration_ns(run);
   }
+  measured_ns_ -= launches_ns.value_or(0);
   if (run.about.replicas > 1 && costs_.costs.replicas) replicas_ = replicas_of(run.about);
   as_it_ran_ = simulated({});
   as_it_ran_.iteration_ns = measured_ns_;
@@ -123,7 +124,7 @@ double RecordedBasis::correction() const {
   return static_cast<double>(measured_ns_) / static_cast<double>(predicted_ns);
 }
 
-// Of the family whose order the run had, if any: the one that it names before others.
+// The family with the run's order, if any, preferably the one that it names.
 std::optional<ScheduleRequest> RecordedBasis::family_request() const {
   const Placement& placement = own_.placement;
   ScheduleRequest request{.name = schedule_name_,
@@ -141,7 +142,7 @@ std::optional<ScheduleRequest> RecordedBasis::family_request() const {
       }
       return computes_alike(generate(request), own_);
     } catch (const Error&) {
-      return false;  // it has no such shape
+      return false;  // no such shape
     }
   };
   const auto& families = all_families();
@@ -181,7 +182,7 @@ ScheduleChoice RecordedBasis::choice_of(const WhatIf& question) const {
   ScheduleRequest request{
       .name = *question.schedule, .ranks = own_.ranks(), .microbatches = microbatches};
   request.chunks = question.chunks;
-  // As many chunks as the run had; where it had one, layers can make more of them, stages can't.
+  // As many chunks as in the run; if it had one, layers can be divided into more, stages can't.
   const int own_chunks = own_.placement.virtual_stages();
   if (!question.chunks && named.many_chunks && (own_chunks > 1 || !has_layers())) {
     request.chunks = own_chunks;
@@ -200,7 +201,7 @@ RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
   if (costs_.layers.empty() && placement.stages() != own_.stages()) {
     throw input_error(fmt::format(
         "--schedule: {} needs times of {}, and {} gives those of {}; give a run of pipeexec that "
-        "trains, whose layers can be dealt out anew",
+        "trains, whose layers can be distributed anew",
         choice.schedule.name, plural(placement.stages(), "virtual stage"), name_, own_.stages()));
   }
   std::optional<std::vector<int>> layout = question.layout;
@@ -268,10 +269,10 @@ std::vector<Limit> RecordedBasis::limits() const {
   options.transfers = source.transfers_of(choice);
   options.iterations = iterations();
   const Prediction prediction = predict(own_, costs, choice.family, choice.shape, options);
-  // Other schedules may have another number of stages, which the run's layout is not for.
+  // Other schedules may have another number of stages, which the run's layout does not match.
   const CostSource others = source_for({});
   Trial trial = trial_with(others, own_.placement);
-  // Nor are stages divided that were measured whole: answers are of none such.
+  // Stages measured whole are not divided: no answer is for such a schedule.
   trial.costs = [&others](const Schedule& schedule) { return others.resolve(schedule); };
   std::vector<Limit> limits =
       find_limits({choice, costs, prediction, request, trial, {}, iterations()});

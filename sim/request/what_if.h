@@ -28,7 +28,7 @@ struct WhatIf {
   std::optional<std::string> schedule;  // a family by name, or a file
   std::optional<int> chunks;            // per rank, of a family
   std::optional<int> microbatches;
-  std::optional<std::vector<int>> layout;  // layers a virtual stage
+  std::optional<std::vector<int>> layout;  // layers per virtual stage
   // For a run that saved checkpoints: the storage's rate, and how often it saves.
   std::optional<std::int64_t> storage_bytes_per_second;
   std::optional<int> checkpoint_every;
@@ -36,26 +36,29 @@ struct WhatIf {
 
 class RecordedBasis {
  public:
-  // Calibrates. The run was read with its layers. Throws where nothing can be told from it.
-  explicit RecordedBasis(const RecordedRun& run);
+  // Calibrates. The run must have been read with its layers. Throws if nothing can be determined
+  // from it. With `launches_ns`, the time of late launches in an iteration, all answers are for the
+  // run without these.
+  explicit RecordedBasis(const RecordedRun& run, std::optional<std::int64_t> launches_ns = {});
 
   struct Answer {
-    std::int64_t predicted_ns = 0;  // by the costs
+    std::int64_t predicted_ns = 0;  // from the costs
     std::int64_t iteration_ns = 0;  // the same corrected
     int microbatches = 0;
     double bubble = 0;  // of all ranks' time
     std::int64_t peak_memory_bytes = 0;
     std::string schedule;
   };
-  // Throws where the costs don't answer that, or name what the pipeline does not have.
+  // Throws if the costs can't answer the question, or it names something that the pipeline does not
+  // have.
   Answer answer(const WhatIf& question) const;
 
-  // The median iteration; of a run that saved, a mean one: that and its part of a save.
+  // The median iteration; for a run that saved, the mean: the median plus its share of a save.
   std::int64_t measured_ns() const { return measured_ns_; }
   const Saves& saves() const { return saves_; }
   const Answer& as_it_ran() const { return as_it_ran_; }
-  // What limits the run, by simulation of its costs (sim/plan/limits.h), gains corrected as
-  // answers are. Of an order that is no family's, without filling and schedules.
+  // What limits the run, by simulation of its costs (sim/plan/limits.h), with gains corrected like
+  // answers. For an order that is not a family's, without filling and schedules.
   std::vector<Limit> limits() const;
   bool has_layers() const { return !costs_.layers.empty(); }
   bool is_async() const { return transfers_.p2p.value_or(P2p::async) == P2p::async; }

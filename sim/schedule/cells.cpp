@@ -14,8 +14,8 @@
 namespace pipesim {
 namespace {
 
-// The placement, where every stage lives on one rank for the first half of the microbatches and
-// on another for the second.
+// The placement, if every stage is on one rank for the first half of the microbatches and on
+// another for the second.
 std::optional<Placement> with_copies(const Schedule& schedule) {
   std::int32_t stages = 0;
   std::int32_t microbatches = 0;

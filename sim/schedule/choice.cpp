@@ -68,8 +68,8 @@ ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& ne
   }
   std::error_code failed;
   const auto size = std::filesystem::file_size(*flags.schedule, failed);
-  // Its text, its cells as actions and marks: an action has three characters
-  // or more.
+  // Memory for its text, and its cells as actions and marks: an action has at least three
+  // characters.
   if (!failed) check_memory(quote(*flags.schedule), static_cast<double>(size) * 7);
   ScheduleChoice choice;
   choice.schedule = read_schedule(*flags.schedule);

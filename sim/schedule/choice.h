@@ -29,7 +29,7 @@ struct ScheduleChoice {
   Schedule schedule;
 };
 
-// How it is called in a sentence; printable.
+// Its name in a sentence; printable.
 std::string title_of(const ScheduleChoice& choice);
 
 // The family's schedule.

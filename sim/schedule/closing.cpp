@@ -21,7 +21,7 @@ std::vector<Action> with_closing(std::span<const Action> list, int rank, const P
       if (action.kind == Kind::REDUCE_GRAD) reduced.push_back(action.stage);
     }
     std::ranges::sort(reduced);
-    // Ranks with copies add all their gradients to the other copies' at once.
+    // Ranks with copies sum all their gradients with the other copies' at once.
     const bool has_copies = placement.copies() > 1;
     const std::vector<int> own{placement.name_stage(rank)};
     for (const int stage : has_copies ? own : stages) {
@@ -29,7 +29,7 @@ std::vector<Action> with_closing(std::span<const Action> list, int rank, const P
       closed.push_back(make_action(stage, Kind::REDUCE_GRAD));
     }
   }
-  // Those of the list that come next keep their order, and RESHARDs their place behind them.
+  // Following ones of the list keep their order, and RESHARDs their place after them.
   auto next = end;
   const auto add = [&](Kind kind, bool wanted, int stage) {
     if (has(kind)) {

@@ -1,7 +1,7 @@
 // The closing actions of an iteration, in the lists: the reduction of each stage's gradients, the
-// sum of those of a matrix that two stages share, the norm of all, each rank's optimizer step, and
-// its part of a checkpoint. A pass, pure functions from lists to lists, shared by simulator and
-// executor.
+// sum of the gradients of a matrix that two stages share, the norm of all, each rank's optimizer
+// step, and its part of a checkpoint. A pass of pure functions from lists to lists, shared by
+// simulator and executor.
 #pragma once
 
 #include <span>
@@ -34,16 +34,16 @@ struct Closing {
   bool any() const { return reduces || reduces_tied || finds_norm || steps || saves; }
 };
 
-// A rank's list with what it lacks: a REDUCE_GRAD of each of its stages, or, where these have
-// copies on other ranks, one of all, by the name of the rank's own, which adds up tied gradients,
-// too; a REDUCE_TIED where
-// the rank is in the group, a GRAD_NORM, an OPTIMIZER and a SAVE, in this order, behind all else
-// that the list has and before those of them that it has. Those of the rank go by its first stage,
-// a REDUCE_TIED by the first that shares.
+// A rank's list with the closing actions that it lacks: a REDUCE_GRAD for each of its stages, or,
+// if these have copies on other ranks, one for all, named by the rank's own stage, which adds up
+// tied gradients, too; a REDUCE_TIED if the rank is in the group, a GRAD_NORM, an OPTIMIZER and a
+// SAVE. They are added in this order, after everything else in the list and before those of them
+// that it has already. The rank's own are named by its first stage, a REDUCE_TIED by the first
+// stage that shares.
 std::vector<Action> with_closing(std::span<const Action> list, int rank, const Placement& placement,
                                  const Closing& closing);
 
-// The same of all ranks.
+// The same for all ranks.
 Schedule with_closing(const Schedule& schedule, const std::vector<Closing>& closing);
 
 }  // namespace pipesim

@@ -22,10 +22,10 @@ Schedule read_csv(const std::string& path);
 
 inline constexpr const char* csv_line_end = "\r\n";
 
-// Throws where a schedule says what CSV cannot: dependencies.
+// Throws if a schedule has what CSV cannot express: dependencies.
 void check_fits_csv(const Schedule& schedule);
 
-// One rank's row, without a line end, and without what PyTorch does not know.
+// One rank's row, without a line end and without what PyTorch does not know.
 std::string csv_row(std::span<const Action> actions);
 // Checked to fit.
 std::string to_csv(const Schedule& schedule);

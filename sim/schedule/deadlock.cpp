@@ -18,10 +18,10 @@ namespace {
 using Node = std::uint32_t;
 constexpr Node no_node = std::numeric_limits<Node>::max();
 
-// One entry of a stream: the end of a node that stands there.
+// One entry of a stream: the end of a node on it.
 struct Item {
   Node node;
-  const Action* action;  // in the schedule; of a compute cell, its first
+  const Action* action;  // in the schedule; for a compute cell its first
 };
 
 // A queue that runs in order, cell by cell. The items of one cell run in any
@@ -33,9 +33,8 @@ struct Stream {
   std::size_t unfinished = 0;  // items of that cell still to run
 };
 
-// The untimed execution of a schedule. A node is a compute
-// cell, or a transfer with both its ends (one end each where its SEND
-// completes by itself).
+// The untimed execution of a schedule. A node is a compute cell, or a transfer with both ends (one
+// node per end if its SEND completes by itself).
 class Execution {
  public:
   Execution(const Schedule& schedule, SendMode mode, const EagerSends& eager)
@@ -98,8 +97,8 @@ class Execution {
            static_cast<std::size_t>(a.microbatch);
   }
   Node& node_of(const Action& a) { return nodes_[table_of(a.kind)][slot(a)]; }
-  // F; I and B share a table, as one (stage, microbatch) has only one of
-  // them; W, which feeds nobody, is needed for dependencies alone; then the transfers.
+  // F; I and B share a table, since one (stage, microbatch) has only one of them; W, without
+  // consumers, is needed only for dependencies; then the transfers.
   static std::size_t table_of(Kind kind) {
     switch (kind) {
       case Kind::F: return 0;
@@ -117,8 +116,8 @@ class Execution {
     return static_cast<Node>(waits_.size() - 1);
   }
 
-  // Transfers of one cell progress side by side. A stream an edge keeps its
-  // own order whatever the cells.
+  // Transfers of one cell run concurrently. A stream per edge keeps its own order regardless of
+  // cells.
   bool is_batched(const Action& action) const {
     return action.joined && is_transfer(action.kind) && mode_ != SendMode::edge_fifo;
   }
@@ -129,8 +128,8 @@ class Execution {
     return eager_ && eager_(is_send(transfer.kind) ? transfer : peer_of(transfer));
   }
 
-  // Adds an end of `node` to a stream: the node runs once each of its ends
-  // stands at the head of its stream.
+  // Adds an end of `node` to a stream: the node runs once each of its ends is at the head of its
+  // stream.
   void append(std::uint32_t stream, Node node, const Action& action) {
     streams_[stream].items.push_back({node, &action});
     ++waits_[node];
@@ -201,7 +200,7 @@ class Execution {
     }
   }
 
-  // Those of the schedule.
+  // Adds the schedule's own dependencies.
   void add_dependencies() {
     for (const Dependency& dependency : schedule_.dependencies) {
       const Node before = node_of(dependency.awaited);
@@ -218,7 +217,7 @@ class Execution {
     if (--waits_[node] == 0) ready.push_back(node);
   }
 
-  // What the head of a stuck stream waits for: an action of another stream.
+  // What the head of a stuck stream waits for: an action on another stream.
   struct Wait {
     std::uint32_t stream;
     Action head;  // the waiting action
@@ -242,10 +241,11 @@ class Execution {
       if (is_done(node)) continue;
       for (const std::uint32_t other : streams_of_[node]) {
         if (other == no_node || other == stream || at_head(other, node)) continue;
-        return {other, *cell, peer_of(*cell)};  // the other end hasn't come to its head
+        return {other, *cell,
+                peer_of(*cell)};  // the other end has not reached the head of its stream
       }
-      // The producers of all that the node does: both actions of a compute
-      // cell, both ends of a transfer.
+      // The producers for all parts of the node: both actions of a compute cell, both ends of a
+      // transfer.
       std::array<Action, 2> parts{*cell, *cell};
       if (is_transfer(cell->kind) && node_of(peer_of(*cell)) == node) parts[1] = peer_of(*cell);
       if (is_compute(cell->kind) && cell->joined) parts[1] = cell[1];
@@ -263,7 +263,7 @@ class Execution {
     throw std::logic_error("a stuck stream that waits for nothing");
   }
 
-  // awaited_by() says B for any backward: the I or B that the schedule has.
+  // awaited_by() returns B for any backward: converts it to the schedule's I or B.
   Action as_written(const Action& action) {
     if (action.kind != Kind::B) return action;
     const Node node = node_of(action);
@@ -315,7 +315,7 @@ class Execution {
   std::array<std::vector<Node>, 7> nodes_;
   std::vector<std::uint32_t> waits_;  // ends not at their head + unfinished producers
   std::vector<std::array<Node, 2>> successors_;
-  // Of dependencies, sorted: what is awaited and what waits; what waits, and why.
+  // Dependencies, sorted: by the awaited action; and by the waiting one.
   std::vector<Dependent> dependents_;
   std::vector<Awaited> awaited_;
   std::vector<std::array<std::uint32_t, 2>> streams_of_;

@@ -1,4 +1,4 @@
-// Deadlock check: does a schedule finish, for any times? If not, what waits for what?
+// Deadlock check: whether a schedule finishes, for any times, and if not, what waits for what.
 //
 // Each way of sending turns a rank's list into streams that run in order; a
 // schedule deadlocks when their heads wait for each other in a cycle. Times
@@ -18,7 +18,7 @@ namespace pipesim {
 
 // How SEND and RECV hold up what comes after them.
 enum class SendMode {
-  buffered,    // a SEND completes by itself, a RECV holds its rank until then
+  buffered,    // a SEND completes by itself; a RECV blocks its rank until then
   rendezvous,  // SEND and RECV hold both ranks until they meet
   fifo,        // rendezvous on one in-order communication stream per rank
   edge_fifo,   // rendezvous on one stream for each directed pair of ranks
@@ -33,15 +33,13 @@ SendMode parse_send_mode(std::string_view name);
 // eager limit does. Absent: none does.
 using EagerSends = std::function<bool(const Action& send)>;
 
-// The wait-for cycle in action names, or nothing where the schedule finishes.
-// A compute schedule is checked on its data dependencies alone, which is what
-// `buffered` means for it; the other modes need a program. Expects a
-// schedule in which find_fault() finds nothing.
+// The wait-for cycle in action names, or nothing if the schedule finishes. A compute schedule is
+// checked by its data dependencies alone, which is what `buffered` means for it; the other modes
+// need a program. Expects a schedule that find_fault() passes.
 std::optional<std::string> find_deadlock(const Schedule& schedule, SendMode mode,
                                          const EagerSends& eager = {});
 
-// Throws, as an input error, the cycle in which a schedule that made no
-// progress is caught.
+// Throws an input error with the cycle in which a schedule that makes no progress is stuck.
 [[noreturn]] void throw_deadlock(const Schedule& schedule, SendMode mode = SendMode::buffered,
                                  const EagerSends& eager = {});
 

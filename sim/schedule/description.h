@@ -9,7 +9,7 @@
 
 namespace pipesim {
 
-// Appends to an object how it is called, and its shape.
+// Appends the schedule's name and shape to an object.
 void describe(const Schedule& schedule, Json& json);
 
 // Its rows, as a CSV file has them.

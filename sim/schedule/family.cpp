@@ -81,7 +81,7 @@ Shape resolve_shape(const Family& family, const ScheduleRequest& request) {
   }
   shape.group = request.group.value_or(shape.ranks);
   shape.overlap_experts = request.overlap_experts;
-  // What goes both ways objects to shapes that have no such placement.
+  // Bidirectional families object to shapes without such a placement.
   if (family.placement == both_ways) object_to(family, shape);
   if (request.placement && family.placement == both_ways) {
     throw input_error(

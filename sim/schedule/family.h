@@ -63,9 +63,9 @@ struct Family {
   std::vector<std::string_view> aliases;
   std::string_view title;       // as in a sentence
   std::string_view summary;     // one line
-  std::string_view bubble;      // closed form, for people
+  std::string_view bubble;      // closed form, as text
   std::string_view conditions;  // when it holds, besides uniform stages and hops
-  std::string_view peak;        // peak chunk-activations of rank r, for people
+  std::string_view peak;        // peak chunk-activations of rank r, as text
   int default_chunks = 1;
   bool many_chunks = false;             // takes any number of chunks per rank, else default_chunks
   std::string_view placement = "loop";  // unless --placement says otherwise

@@ -89,8 +89,8 @@ class Lowering {
     }
   }
 
-  // Ranks take turns, at most one cell a turn. Only those that moved in the
-  // turn before, or whose awaited result has come since, can move.
+  // Ranks take turns, at most one cell per turn. Only those that moved in the previous turn, or
+  // whose awaited result has arrived since, can move.
   Schedule run() {
     for (int rank = 0; rank < compute_.ranks(); ++rank) {
       const auto list = compute_.actions[rank];
@@ -125,8 +125,8 @@ class Lowering {
     return to < 0 || to == compute_.stages() ? std::nullopt : std::optional(to);
   }
 
-  // The transfer that follows a compute action; nothing where its result
-  // stays on its rank or there is none.
+  // The transfer that follows a compute action; nothing if its result stays on its rank or there is
+  // none.
   std::optional<Action> send_after(const Action& action) const {
     const auto consumer = receiver_of(action);
     if (!consumer) return std::nullopt;
@@ -187,7 +187,7 @@ class Lowering {
     }
   }
 
-  // What waits for an action, as the schedule has it.
+  // Releases the actions that wait for an action by the schedule's dependencies.
   void let_go(const Action& action) {
     const auto [first, last] = dependents_.equal_range(ActionKey(action));
     for (auto at = first; at != last; ++at) {
@@ -198,8 +198,7 @@ class Lowering {
     }
   }
 
-  // The rank of an action may go on: in this turn, if its place in it is still to
-  // come.
+  // The rank of an action may continue: in this turn, if it has not had it yet.
   void wake(const Action& action) {
     const auto rank = static_cast<std::size_t>(compute_.placement.rank_of(action));
     (rank > turn_of_ ? this_turn_ : next_turn_).insert(rank);
@@ -211,21 +210,20 @@ class Lowering {
   };
 
   const Schedule& compute_;
-  std::vector<Action*> next_;  // of each list of the program: where it grows
+  std::vector<Action*> next_;  // by list of the program: its current end
   std::vector<Rank> ranks_;
   RankSet this_turn_, next_turn_;
   std::size_t turn_of_ = 0;  // the rank whose turn it is
   Flags forward_ready_;
   Flags backward_ready_;
-  std::multimap<ActionKey, Action> dependents_;  // by what they await
-  std::map<ActionKey, std::size_t> awaited_;     // how many, by what waits, while there are any
+  std::multimap<ActionKey, Action> dependents_;  // by awaited action
+  std::map<ActionKey, std::size_t> awaited_;     // how many, by waiting action, while there are any
   ActionLists program_;
 };
 
-// When each action of a program runs, if each takes a step.
-//
-// A rank goes on until it waits for a SEND that has no step yet; that SEND wakes it. So
-// every action is looked at once, and once more for each time its rank is woken.
+// When each action of a program runs, if each takes one step.
+// A rank continues until it waits for a SEND that has no step yet; that SEND wakes it. So every
+// action is visited once, and again each time its rank is woken.
 class UnitSteps {
  public:
   explicit UnitSteps(const Schedule& program)
@@ -281,7 +279,7 @@ class UnitSteps {
       if (rank.next == rank.end) return;
       const std::span<const Action> cell(rank.next, cell_size(rank.next, rank.end));
       std::int64_t step = rank.step + 1;
-      // A cell that receives sends as soon as its turn comes.
+      // A cell that receives also sends as soon as its turn comes.
       if (std::ranges::any_of(cell, [](const Action& a) { return is_receive(a.kind); })) {
         send_all(cell, step);
       }
@@ -298,7 +296,7 @@ class UnitSteps {
     }
   }
 
-  // Whether it runs at all, as far as is known; `step` becomes the one when it does.
+  // Whether it can run, as far as known; sets `step` to when it does.
   bool is_ready(const Action& a, std::int64_t& step) {
     switch (a.kind) {
       case Kind::F:
@@ -330,7 +328,7 @@ class UnitSteps {
     }
   }
 
-  // What is on its own rank then can be used by a later cell.
+  // Later cells of its own rank can use the result from then on.
   void finish(std::size_t rank, const Action& a) {
     if (!is_receive(a.kind) && !makes_result(a.kind)) return;
     const int consumer = is_receive(a.kind) ? a.stage : output_stage(a);

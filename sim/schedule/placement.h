@@ -1,9 +1,9 @@
 // The rank of each virtual stage.
 //
 // A model is cut into virtual stages 0..S-1, in order; each lives on one
-// rank, and a rank's stages, in ascending order, are its chunks. A schedule
-// that goes both ways has two copies of each stage, on ranks of their own:
-// the first half of an iteration's microbatches goes through the first
+// rank, and a rank's stages, in ascending order, are its chunks. A bidirectional schedule has two
+// copies of each stage, on different ranks: the first half of an iteration's microbatches goes
+// through the first
 // copies, the others through the second. Immutable after construction.
 #pragma once
 
@@ -21,8 +21,8 @@ class Placement {
   Placement() = default;
   // `rank_of_stage[s]` is the rank of stage s; every rank 0..max holds one.
   explicit Placement(std::vector<int> rank_of_stage) : Placement(std::move(rank_of_stage), {}, 0) {}
-  // With second copies, of as many stages, on other ranks than the first; `microbatches`, an even
-  // number, are those of an iteration. A stage has the same place among the chunks of both ranks.
+  // With second copies of all stages, on other ranks than the first copies; `microbatches`, an even
+  // number, is per iteration. A stage has the same place among the chunks of both ranks.
   Placement(std::vector<int> rank_of_stage, std::vector<int> rank_of_second, int microbatches);
 
   // Stage s on rank s mod p: the looped placement of interleaved schedules.
@@ -38,7 +38,7 @@ class Placement {
   int stages() const { return static_cast<int>(chunk_of_stage_.size()); }
   int microbatches() const { return microbatches_; }  // of an iteration; 0 without second copies
   int copies() const { return rank_of_second_.empty() ? 1 : 2; }
-  // Which copy a microbatch goes through, counted through over iterations.
+  // Which copy a microbatch goes through; microbatches are numbered across iterations.
   int copy_of(int microbatch) const {
     return copies() == 2 && microbatch % microbatches_ >= microbatches_ / 2 ? 1 : 0;
   }
@@ -57,16 +57,16 @@ class Placement {
   const std::vector<int>& stages_of(int rank) const {
     return stages_of_rank_[static_cast<std::size_t>(rank)];
   }
-  // What a rank's own actions, such as its optimizer step, go by: its first stage, of those that
-  // have their first copy there.
+  // The stage that names a rank's own actions, such as its optimizer step: the first of those whose
+  // first copy is there.
   int name_stage(int rank) const;
   const std::vector<int>& rank_of_stage() const { return rank_of_stage_; }
   const std::vector<int>& rank_of_second() const { return rank_of_second_; }  // empty: no copies
   const std::vector<int>& chunk_of_stage() const { return chunk_of_stage_; }
-  int chunks() const;  // the most that a rank holds, second copies included
-  // --virtual-stages: the most that a rank holds per copy.
+  int chunks() const;  // the most on any rank, second copies included
+  // --virtual-stages: the most on any rank, per copy.
   int virtual_stages() const { return chunks() / copies(); }
-  bool even() const;  // every rank holds as many
+  bool even() const;  // all ranks hold equally many
   bool is_loop() const;
 
   bool operator==(const Placement& other) const {
@@ -77,13 +77,13 @@ class Placement {
  private:
   std::vector<int> rank_of_stage_;
   std::vector<int> rank_of_second_;
-  int microbatches_ = 0;  // of an iteration, where there are second copies
+  int microbatches_ = 0;  // of an iteration, if there are second copies
   std::vector<int> chunk_of_stage_;
   std::vector<std::vector<int>> stages_of_rank_;
 };
 
-// "4 stages", or "4 stages x 2 chunks": a stage is what a rank of the pipeline holds, of as many
-// chunks, which are virtual stages.
+// "4 stages", or "4 stages x 2 chunks": here a stage is all that a rank of the pipeline holds, and
+// its chunks are virtual stages.
 std::string shape_text(const Placement& placement);
 
 }  // namespace pipesim

@@ -39,15 +39,15 @@ struct WrittenAction {
   TextPlace place;
 };
 
-// One stream of a rank. `next`: what a merged list does not have yet, the cell at the head.
+// One stream of a rank. `next`: the first item not yet merged, the cell at the head.
 struct WrittenStream {
   std::string name;
   int from = -1;  // of an edge
   int to = -1;
   std::vector<WrittenAction> items;
   std::size_t next = 0;
-  std::size_t end = 0;      // of that cell, once it is looked at
-  std::size_t waiting = 0;  // in it: before that, no SEND waits for its result
+  std::size_t end = 0;      // the end of that cell, once found
+  std::size_t waiting = 0;  // index in it: no earlier SEND waits for its result
   bool sends = false;       // whether the cell has a SEND
 
   bool is_compute() const { return name == compute_name; }
@@ -130,8 +130,8 @@ class Merger {
     }
   }
 
-  // What an F, I or B needs comes straight before it, and before that what stands before it
-  // on its stream.
+  // The RECV that an F, I or B needs comes directly before it, after earlier items of the RECV's
+  // stream.
   void receive_input(const WrittenAction& item) {
     const auto found = stream_of_receive_.find(slot_of(receive_for(item.action)));
     if (found == stream_of_receive_.end()) return;
@@ -148,7 +148,7 @@ class Merger {
     send_ready(stream);
   }
 
-  // A SEND at the head of a stream whose result is not there yet, or null.
+  // A SEND at the head of a stream whose result is not ready yet, or null.
   const Action* missing_send(WrittenStream& stream) const {
     look(stream);
     for (; stream.waiting < stream.end; ++stream.waiting) {
@@ -158,7 +158,7 @@ class Merger {
     return nullptr;
   }
 
-  // Heads with a SEND leave as soon as they can.
+  // Heads with a SEND are merged as soon as possible.
   void send_ready(WrittenStream& stream) {
     while (stream.next < stream.items.size()) {
       const bool waits = missing_send(stream) != nullptr;
@@ -167,7 +167,7 @@ class Merger {
     }
   }
 
-  // What is wrong with what is left, the check of the whole says.
+  // Appends the rest; the final check reports errors in it.
   void finish_transfers() {
     for (WrittenStream& stream : streams_) {
       while (!stream.is_compute() && stream.next < stream.items.size()) take_cell(stream);
@@ -346,7 +346,7 @@ class ProgramParser {
     const auto action = parse_action(text, &is_bw);
     if (is_bw) {
       fail(place,
-           fmt::format("{} is of the dialect of 2024, which only CSV has; write B", quote(text)));
+           fmt::format("{} is in the dialect of 2024, which only CSV has; write B", quote(text)));
     }
     if (text.starts_with('(')) {
       fail(place, fmt::format("{} is a cell; name one of its actions", quote(text)));
@@ -388,7 +388,7 @@ class ProgramParser {
     }
   }
 
-  // Transfers of all ranks stand on streams of one sort.
+  // Checks that transfers of all ranks are on streams of one sort.
   void check_streams() {
     std::optional<TransferLane> lane;
     for (const auto& streams : ranks_) {
@@ -431,13 +431,13 @@ class ProgramParser {
   const std::string& file_;
   std::vector<std::vector<WrittenStream>> ranks_;
   std::map<std::size_t, std::map<std::string, std::size_t, std::less<>>> named_;  // by rank
-  std::vector<TextPlace> ends_;                 // of each rank's text
-  std::vector<std::vector<TextPlace>> places_;  // of each action of a rank's list, and its end
-  std::vector<TextPlace> dependency_places_;    // as the schedule has them
+  std::vector<TextPlace> ends_;                 // the end of each rank's text
+  std::vector<std::vector<TextPlace>> places_;  // by action of a rank's list, and its end
+  std::vector<TextPlace> dependency_places_;    // in the schedule's order
   Schedule result_;
 };
 
-// A stream's lines, or a dependency's: its name before each, cells one after the other.
+// A stream's lines, or a dependency's: each begins with its name, followed by cells.
 void append_stream(std::string& text, std::string_view name, std::span<const Action> actions) {
   std::string line;
   const Action* const end = actions.data() + actions.size();

@@ -31,25 +31,25 @@ constexpr std::array<ReceivesEntry, 6> receives_entries{{{Receives::sender, "sen
                                                          {Receives::timed, "timed"},
                                                          {Receives::edge, "edge"}}};
 
-// A rank's list without its RECVs, which stand before the items that they are numbered by.
+// A rank's list without its RECVs, each placed before the item with the given index.
 struct ReceiveRow {
   struct Receive {
     Action action;
     std::size_t needed_at = 0;  // the first item of the cell that needs it
-    std::size_t before = 0;     // where it is to stand
+    std::size_t before = 0;     // where to put it
   };
-  std::vector<Action> items;      // batches taken apart
-  std::vector<Receive> receives;  // as they stood
+  std::vector<Action> items;      // with batches split
+  std::vector<Receive> receives;  // in their original order
 };
 
-// Numbers of results on their way: F or backward, by the stage that needs it.
+// Numbers for results in transit: F or backward, by the stage that needs it.
 class Inputs {
  public:
   explicit Inputs(const Schedule& program)
       : stages_(static_cast<std::size_t>(program.stages())),
         microbatches_(static_cast<std::size_t>(program.microbatches)) {}
   std::size_t count() const { return 2 * stages_ * microbatches_; }
-  // Of what needs it, or of its RECV.
+  // The number for the action that needs it, or for its RECV.
   std::size_t operator()(const Action& action) const {
     const bool forward = action.kind == Kind::F || action.kind == Kind::RECV_F;
     const std::size_t row = (forward ? 0 : stages_) + static_cast<std::size_t>(action.stage);
@@ -97,10 +97,8 @@ bool needs_message(const Action& action, const Schedule& program) {
 }
 
 // How many items of its receiver each SEND needs, directly or not: by its RECV's number.
-//
-// Knowledge passes from rank to rank with messages: a rank knows of another as many items as
-// the messages that it has used know. A rank goes on until a message is missing, whose SEND
-// wakes it.
+// Knowledge passes from rank to rank with messages: a rank knows of as many items of another as the
+// messages that it has used. A rank continues until a message is missing, whose SEND wakes it.
 class NeededItems {
  public:
   NeededItems(const Schedule& program, const std::vector<ReceiveRow>& rows)
@@ -167,10 +165,9 @@ class NeededItems {
   std::vector<std::size_t> runnable_;
 };
 
-// Not before the buffer of an earlier input is free: used, and the result sent that it was
-// used for.
+// Delays receives until the buffer of an earlier input is free: used, and the result of that sent.
 void hold_back(ReceiveRow& row, std::size_t buffers) {
-  std::vector<std::size_t> order(row.receives.size());  // in which they are needed
+  std::vector<std::size_t> order(row.receives.size());  // order in which they are needed
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return row.receives[i].needed_at; });
   for (std::size_t i = buffers; i < order.size(); ++i) {
@@ -193,11 +190,10 @@ void move_up(const Schedule& program, std::vector<ReceiveRow>& rows, std::option
   }
 }
 
-// Where RECVs stand if ranks do their cells, and send at the end of each, by the given times.
-//
-// What happens is put in one order: by time, ends of cells before starts, ranks in theirs; and
-// whatever the times say, nothing before what it needs. A RECV happens with its SEND. Lists are
-// parts of that order, and so no transport deadlocks on them.
+// The places of RECVs if ranks run their cells at the given times, and send at the end of each.
+// Events are put in one order: by time, ends of cells before starts, then by rank; and regardless
+// of times, nothing before its inputs. A RECV happens with its SEND. Lists are parts of that order,
+// so no transport deadlocks on them.
 class TimedPlaces {
  public:
   TimedPlaces(const Schedule& program, std::vector<ReceiveRow>& rows, const ReceiveTimes& times)
@@ -239,13 +235,13 @@ class TimedPlaces {
     }
   };
   struct Rank {
-    std::size_t next = 0;     // the item that it has not come to
-    std::int64_t end_ns = 0;  // of the cell that runs, or is to
+    std::size_t next = 0;     // the next item
+    std::int64_t end_ns = 0;  // of the current or next cell
     bool waits = false;       // for an input
   };
   struct Sent {
-    std::size_t number;  // of all that are sent
-    std::size_t place;   // in its receiver's list
+    std::size_t number;  // among all sends
+    std::size_t place;   // index in its receiver's list
   };
 
   std::size_t size_of_next(std::size_t number) const {
@@ -253,7 +249,7 @@ class TimedPlaces {
     return cell_size(items.data() + ranks_[number].next, items.data() + items.size());
   }
 
-  // Does what stands before the rank's next cell, and starts that once its inputs are sent.
+  // Processes the items before the rank's next cell, and starts the cell once its inputs are sent.
   void go_on(std::size_t number, std::int64_t now_ns) {
     std::size_t& next = ranks_[number].next;
     const std::vector<Action>& items = rows_[number].items;
@@ -308,7 +304,7 @@ ActionLists lists_with(std::vector<ReceiveRow>& rows) {
   return lists;
 }
 
-// What stands next to each other goes as one.
+// Joins adjacent transfers into one cell.
 void join_transfers(ActionLists& lists) {
   for (int rank = 0; rank < lists.ranks(); ++rank) {
     const std::span<Action> list = lists[rank];

@@ -24,7 +24,7 @@ bool runs(const ScheduleRequest& request) {
   }
 }
 
-// What to change of the command line, as flags.
+// What to change on the command line, as flags.
 std::vector<std::string> remedies(const Family& family, const Shape& shape) {
   ScheduleRequest own{std::string(family.name), shape.ranks, shape.microbatches};
   if (family.many_chunks) own.chunks = shape.chunks;
@@ -38,7 +38,7 @@ std::vector<std::string> remedies(const Family& family, const Shape& shape) {
     try_out(own, fmt::format("--placement {}", family.placement));
     return found;
   }
-  // Groups of one size. The smallest that will do keeps least.
+  // Groups of one size. The smallest possible one needs the least memory.
   for (int group = shape.ranks; family.takes_group && found.empty() && group <= shape.microbatches;
        ++group) {
     if (shape.microbatches % group != 0) continue;

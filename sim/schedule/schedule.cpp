@@ -14,7 +14,7 @@
 namespace pipesim {
 namespace {
 
-using Seen = std::uint8_t;  // one bit a kind, F..RECV_B
+using Seen = std::uint8_t;  // one bit per kind, F..RECV_B
 
 constexpr Seen bit(Kind kind) { return static_cast<Seen>(1U << static_cast<unsigned>(kind)); }
 constexpr unsigned backward_bits = bit(Kind::I) | bit(Kind::B);
@@ -140,7 +140,7 @@ class Checker {
     return {};
   }
 
-  // Whether the neighbour in that direction exists and lives on another rank.
+  // Whether the neighbour in that direction exists and is on another rank.
   bool crosses(const Action& action, int direction) const {
     const int neighbour = action.stage + direction;
     if (neighbour < 0 || neighbour >= schedule_.stages()) return false;
@@ -181,7 +181,7 @@ class Checker {
     return std::nullopt;
   }
 
-  // What comes too late for its stage's last reduction or its rank's end, or is missing
+  // An action that comes too late for its stage's last reduction or its rank's end, or is missing
   // before the next iteration.
   std::optional<ScheduleFault> find_wrong_end() const {
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
@@ -197,9 +197,9 @@ class Checker {
     const auto fault = [&](std::size_t index, std::string_view rule) {
       return ScheduleFault{rank, index, fmt::format("{} {}", to_text(list[index]), rule)};
     };
-    std::map<std::int32_t, std::size_t> reduced;   // by stage, where last
-    std::map<std::int32_t, std::size_t> gathered;  // likewise, what is not released yet
-    std::optional<std::size_t> ending;             // where the last that ends the iteration is
+    std::map<std::int32_t, std::size_t> reduced;   // by stage, its last index
+    std::map<std::int32_t, std::size_t> gathered;  // likewise, not released yet
+    std::optional<std::size_t> ending;             // the index of the last closing action
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Kind kind = list[i].kind;
       const bool ends = ends_iteration(kind);
@@ -238,7 +238,7 @@ class Checker {
                                     to_text(make_action(stage, Kind::RESHARD))));
   }
 
-  // A blocking collective that a rank of its group does not come to.
+  // A blocking collective that a rank of its group never reaches.
   std::optional<ScheduleFault> find_incomplete_group(Kind kind) const {
     std::vector<int> missing;
     std::optional<ScheduleFault> found;
@@ -259,7 +259,7 @@ class Checker {
 
   std::optional<ScheduleFault> find_wrong_dependency() const {
     if (schedule_.dependencies.empty()) return std::nullopt;
-    std::map<ActionKey, ActionKey> partners;  // within a cell, both ways
+    std::map<ActionKey, ActionKey> partners;  // within a cell, in both directions
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
       const auto list = schedule_.actions[rank];
       for (std::size_t i = 1; i < list.size(); ++i) {
@@ -285,7 +285,7 @@ class Checker {
     return std::nullopt;
   }
 
-  // By one beside those of the same action.
+  // The rule that a dependency breaks, together with those of the same action.
   std::string rule_broken_by(const Dependency& dependency, const std::set<ActionKey>& known) const {
     const auto& [action, awaited] = dependency;
     for (const Action& one : {action, awaited}) {
@@ -307,18 +307,17 @@ class Checker {
     return {};
   }
 
-  // What is wrong with an end of a dependency, or nothing.
+  // What is wrong with an end of a dependency; empty if nothing.
   std::string absence_of(const Action& action) const {
     if (!takes_microbatch(action.kind)) {
-      return fmt::format(
-          "{} is of no microbatch; F, I, W, B and SEND may wait, for these or a RECV",
-          to_text(action));
+      return fmt::format("{} has no microbatch; F, I, W, B and SEND may wait, for these or a RECV",
+                         to_text(action));
     }
     return exists(action) ? std::string()
                           : fmt::format("{} is not in the schedule", to_text(action));
   }
 
-  // Of an action with a microbatch.
+  // For an action with a microbatch.
   bool exists(const Action& action) const {
     return action.stage < schedule_.stages() && action.microbatch < schedule_.microbatches &&
            (seen_[slot(action)] & bit(action.kind)) != 0;

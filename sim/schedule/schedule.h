@@ -1,4 +1,4 @@
-// A schedule as data: for each rank, the actions it does, in order.
+// A schedule as data: each rank's actions, in order.
 //
 // Pure generators (families/) or a file (csv.h) make one; passes (lower.h)
 // turn a compute schedule into a program with explicit transfers. Neither the
@@ -40,7 +40,7 @@ class ActionLists {
   }
 
   ActionLists() = default;
-  // Lists of these lengths, whose actions are still to be written.
+  // Lists of these lengths, with actions still to be written.
   explicit ActionLists(const std::vector<std::size_t>& lengths) {
     std::size_t end = 0;
     for (const std::size_t length : lengths) ends_.push_back(end += length);
@@ -68,10 +68,10 @@ class ActionLists {
   std::vector<std::size_t> ends_;
 };
 
-// An action that starts only once another, of whichever rank and stream, has ended, beside
-// what it needs anyway. A SEND has ended once its message has arrived, or, where it completes
-// by itself, at once; a RECV once its message is there and, where it stands on a stream, that
-// has come to it.
+// An action that, besides what it needs anyway, starts only after another one has ended, on any
+// rank and stream. A SEND has ended once its message has arrived, or at once if it completes by
+// itself; a RECV once its message is there and, if the RECV is on a stream, the stream has come to
+// it.
 struct Dependency {
   static constexpr std::size_t most_awaited = 64;  // by one action
 
@@ -85,44 +85,43 @@ struct Schedule {
   std::string name;
   int microbatches = 0;
   Placement placement;
-  // actions[r]: what rank r does. Cells of several actions are joined;
-  // IDLE marks an empty cell of a file and takes no time.
+  // actions[r]: the actions of rank r. Cells of several actions are joined; IDLE marks an empty
+  // cell of a file and takes no time.
   ActionLists actions;
-  // The streams that its file puts transfers on; `compute`: it leaves that to the mode of
-  // sending. And the file's lines with `after`. A family's schedule has neither.
+  // The streams that its file puts transfers on (`compute`: it leaves that to the mode of sending),
+  // and the file's lines with `after`. A family's schedule has neither.
   TransferLane lane = TransferLane::compute;
   std::vector<Dependency> dependencies{};
 
   int ranks() const { return actions.ranks(); }
   int stages() const { return placement.stages(); }
-  // Whether transfers stand in the lists, as a program has them.
+  // Whether the lists have transfers, as those of a program do.
   bool has_transfers() const;
-  // The same with other lists, as a pass makes it.
+  // The same with other lists, for a pass to return.
   Schedule with(ActionLists lists) const {
     return {name, microbatches, placement, std::move(lists), lane, dependencies};
   }
 };
 
-// The ranks that take part in a blocking collective, in ascending order: in a REDUCE_TIED
-// those of the first and the last stage, which may be one, in a GRAD_NORM all.
+// The ranks that take part in a blocking collective, in ascending order: for a REDUCE_TIED those of
+// the first and the last stage, which may be the same one, for a GRAD_NORM all.
 std::vector<int> group_of(Kind blocking_collective, const Placement& placement);
 
-// A fault in a schedule: what rule is broken, and where.
+// A fault in a schedule: which rule is broken, and where.
 struct ScheduleFault {
   int rank = 0;
   std::size_t index = 0;  // of the action within actions[rank]
   std::string rule;
-  std::optional<std::size_t> dependency{};  // which breaks it, where one does
+  std::optional<std::size_t> dependency{};  // the one that breaks it, if one does
 };
 
 // Checks that every stage has each microbatch's F once, and B once or I and W
-// once; that F precedes I precedes W on its rank; that transfers, where there
-// are any, are complete and in a possible place; that no gradient is made behind its stage's
-// last REDUCE_GRAD; that REDUCE_TIED, GRAD_NORM and OPTIMIZER, of each at most one per rank and
-// the first two on all ranks of their group, stand in this order behind all that their rank
-// does; that what an UNSHARD gathers is released behind its last use; that dependencies are
-// between actions that there are, of different cells. Returns the first fault.
-// Says nothing of deadlock: see deadlock.h.
+// once; that F precedes I precedes W on its rank; that transfers, if any, are complete and in a
+// possible place; that no gradient is produced after its stage's last REDUCE_GRAD; that
+// REDUCE_TIED, GRAD_NORM and OPTIMIZER, at most one of each per rank and the first two on all ranks
+// of their group, come in this order after everything else on their rank; that what an UNSHARD
+// gathers is released after its last use; that dependencies are between existing actions, of
+// different cells. Returns the first fault. Does not check for deadlock: see deadlock.h.
 std::optional<ScheduleFault> find_fault(const Schedule& schedule);
 
 }  // namespace pipesim

@@ -30,7 +30,7 @@ std::vector<Cell> cells_of(std::span<const Action> list) {
   return cells;
 }
 
-// What is to be added around one cell.
+// Actions to add around one cell.
 struct Around {
   std::vector<Action> before;
   std::vector<Action> behind;
@@ -100,7 +100,7 @@ class RankSharding {
     }
   }
 
-  // Whether a cell is the W of the I straight before it.
+  // Whether a cell is the W of the I directly before it.
   bool is_second_half(std::size_t index) const {
     if (index == 0 || cells_[index].size() > 1 || cells_[index - 1].size() > 1) return false;
     const Action& weight = cells_[index].front();
@@ -125,7 +125,7 @@ class RankSharding {
   }
 
   void gather_window() {
-    // Of each stage the cells that use it, and the place within, in order.
+    // By stage, the cells that use it and the index within, in order.
     using Use = std::pair<std::size_t, std::size_t>;
     std::map<int, std::vector<Use>> uses;
     std::size_t last_compute = 0;
@@ -145,7 +145,7 @@ class RankSharding {
         if (at != own.end()) next.emplace_back(*at, stage);
       }
       std::ranges::sort(next);
-      // A cell's stages come together.
+      // A cell's stages are gathered together.
       auto count = std::min(next.size(), static_cast<std::size_t>(sharding_.active_stages));
       while (count < next.size() && next[count].first.first == next[count - 1].first.first) {
         ++count;
@@ -177,7 +177,7 @@ class RankSharding {
   std::vector<Cell> cells_;
   const std::vector<int>& stages_;
   const ReplicaSharding& sharding_;
-  std::vector<Around> around_;  // each cell
+  std::vector<Around> around_;  // by cell
 };
 
 }  // namespace
@@ -186,7 +186,7 @@ Schedule gather_ahead(const Schedule& schedule) {
   ActionLists gathered;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     const auto list = schedule.actions[rank];
-    std::map<int, std::size_t> last;  // by stage: behind the last cell that uses it
+    std::map<int, std::size_t> last;  // by stage: after the last cell that uses it
     std::vector<int> by_first_use;
     std::size_t end = 0;  // of the cell
     for (const Cell cell : cells_of(list)) {

@@ -52,7 +52,7 @@ void check_size(const Family& family, const ScheduleRequest& request, const Byte
 void check_size(const Schedule& schedule, const BytesNeeded& needed) {
   const std::int64_t actions = schedule.actions.size();
   const auto all = static_cast<double>(actions);
-  // Of several iterations, as tasks, and when they ended.
+  // Per dependency of several iterations: as tasks, with their ends.
   constexpr double bytes_a_dependency = sizeof(Dependency) + 80;
   const auto dependencies = static_cast<double>(schedule.dependencies.size()) * needed.iterations;
   check_memory(

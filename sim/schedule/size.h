@@ -1,4 +1,4 @@
-// Does what is to be done with a schedule fit into this machine's memory?
+// Whether work on a schedule fits into this machine's memory.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace pipesim {
 
-// What a caller takes beside the schedule itself.
+// What a caller needs besides the schedule itself.
 struct BytesNeeded {
   std::int64_t per_action = 0;
   std::int64_t per_slot = 0;   // of (stage, microbatch)
-  std::int64_t per_stage = 0;  // virtual ones
+  std::int64_t per_stage = 0;  // per virtual stage
   std::int64_t per_rank = 0;
-  int iterations = 1;  // that all this is of, for messages
+  int iterations = 1;  // that all this covers, for messages
 
   BytesNeeded& operator+=(const BytesNeeded& other) {
     per_action += other.per_action;
@@ -22,15 +22,14 @@ struct BytesNeeded {
     per_rank += other.per_rank;
     return *this;
   }
-  // For so many iterations at once, whose lists stand beside those of one.
+  // For `count` iterations at once, whose lists are held along with those of one.
   BytesNeeded times(int count) const;
 };
 
-// Refuses, with the estimate, a schedule of that shape that would not fit
-// together with what is needed beside it. Cheap: nothing of the schedule's size
-// is built.
+// Refuses, with the estimate, a schedule of that shape that would not fit together with what is
+// needed besides it. Cheap: builds nothing of the schedule's size.
 void check_size(const Family& family, const ScheduleRequest& request, const BytesNeeded& needed);
-// The same for a schedule that is there already; a slot counts as an action.
+// The same for an existing schedule; a slot counts as an action.
 void check_size(const Schedule& schedule, const BytesNeeded& needed);
 
 }  // namespace pipesim

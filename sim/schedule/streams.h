@@ -1,5 +1,6 @@
-// Streams: what runs what, in order. This table says which one an action stands on; numbers and
-// names of them all are given here, for the deadlock check, the simulator and comparisons.
+// Streams, each of which runs its actions in order. The table says which stream an action is on.
+// The streams' numbers and names come from here, for the deadlock check, the simulator and
+// comparisons.
 //
 //   stream      has                                          its rank goes on
 //   compute     F, I, W, B, what ends an iteration, and      after their ends
@@ -9,9 +10,8 @@
 //   exchanges   UNSHARD and REDUCE_GRAD, in the order        at once
 //               in which they are called
 //
-// What stands on one stream runs in order. Between streams an action waits for what it needs
-// (traces/dependency.h) and for what its schedule says beside (Schedule::dependencies).
-// Plain values and numbers; one owner, one thread.
+// Between streams an action waits for what it needs (traces/dependency.h) and for what its schedule
+// adds (Schedule::dependencies). Plain values and numbers; one owner, one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,21 @@
 
 namespace pipesim {
 
-// Where both ends of a transfer stand, each at its own rank.
+// Which stream has the ends of a transfer, each at its own rank.
 enum class TransferLane : std::uint8_t {
-  compute,  // among what the rank computes
-  rank,     // on one stream for all transfers of the rank
-  edge,     // on one for each directed pair of ranks
+  compute,  // among the rank's compute
+  rank,     // one stream for all transfers of the rank
+  edge,     // one for each directed pair of ranks
 };
 
-// Numbers of the streams of all ranks: 0 to ranks - 1 are what ranks compute on.
+// Numbers of the streams of all ranks: 0 to ranks - 1 are the compute streams.
 class Streams {
  public:
   Streams(int ranks, TransferLane lane)
       : ranks_(ranks), lane_(lane), count_(lane == TransferLane::rank ? 2 * ranks : ranks) {}
 
   int compute(int rank) const { return rank; }
-  // Of `owner`'s end of what goes from one rank to another.
+  // The stream for `owner`'s end of transfers from one rank to another.
   int transfers(int owner, int from, int to) {
     if (lane_ == TransferLane::compute) return owner;
     if (lane_ == TransferLane::rank) return ranks_ + owner;
@@ -44,7 +44,7 @@ class Streams {
   }
   int exchanges(int rank) { return numbered({rank, rank, rank}); }
 
-  // Of those there are so far; edges and exchanges are numbered once they are asked for.
+  // So far; edges and exchanges are numbered when first asked for.
   int count() const { return count_; }
   // "rank 0", "rank 0's transfers", "rank 0's end of edge 0->1", by number.
   std::vector<std::string> names() const;

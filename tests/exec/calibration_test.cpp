@@ -376,7 +376,7 @@ RecordedRun layered_run(bool recomputes) {
       add_layer(rank, action, layer, Kind::I, false);
       add_layer(rank, action, layer, Kind::W, false);
     }
-    now[rank] += kind == Kind::F ? 20 : 40;  // beside its layers
+    now[rank] += kind == Kind::F ? 20 : 40;  // besides its layers
     if (receives) {
       now[rank] += 70;
       Span receive;
@@ -414,7 +414,7 @@ TEST(Calibration, ByLayer) {
     EXPECT_EQ(file.receive_ns, 70);
     for (std::size_t l = 0; l < 4; ++l) {
       const std::int64_t unit = 100 * (static_cast<std::int64_t>(l) + 1);
-      // 20 ns beside the two layers of an F, 40 beside those of a B.
+      // 20 ns besides the two layers of an F, 40 besides those of a B.
       EXPECT_EQ(file.layers[l].forward_ns, unit + 10);
       EXPECT_EQ(file.layers[l].backward_input_ns, (recomputes ? 3 : 2) * unit + 10);
       EXPECT_EQ(file.layers[l].backward_weight_ns, 3 * unit + 10);

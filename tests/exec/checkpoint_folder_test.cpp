@@ -281,7 +281,7 @@ void save(Disk& disk, CheckpointFolder& folder, std::int64_t iteration) {
   folder.publish(manifest);
 }
 
-// The newest whole one's iteration, whose files must be its own; -1 where there is none.
+// The iteration of the newest complete one, whose files must be its own; -1 if there is none.
 std::int64_t newest_whole(const std::string& folder) {
   for (const FoundCheckpoint& one : exec::find_checkpoints(folder).by_age) {
     const bool is_whole = std::ranges::none_of(one.manifest.files, [&](const CheckpointFile& file) {

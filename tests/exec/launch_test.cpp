@@ -86,11 +86,11 @@ TEST(Launch, NeedsBothNumbers) {
   EXPECT_EQ(error_of([] {
               told_by({{"RANK", "one"}, {"WORLD_SIZE", "2"}});
             }),
-            "the environment's RANK is 'one', and no whole number from 0");
+            "the environment's RANK is 'one', not a whole number from 0");
   EXPECT_EQ(error_of([] {
               told_by({{"RANK", "1"}, {"WORLD_SIZE", "0"}});
             }),
-            "the environment's WORLD_SIZE is '0', and no whole number from 1");
+            "the environment's WORLD_SIZE is '0', not a whole number from 1");
   EXPECT_EQ(error_of([] {
               told_by({{"RANK", "2"}, {"WORLD_SIZE", "2"}});
             }),
@@ -109,7 +109,7 @@ TEST(Launch, TheMasterIsToldByTheEnvironment) {
   EXPECT_EQ(error_of([&] {
               find_master(of({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "99999"}}));
             }),
-            "the environment's MASTER_PORT is '99999', and no whole number from 1");
+            "the environment's MASTER_PORT is '99999', not a whole number from 1");
 }
 
 TEST(Launch, TheMasterIsAHostAndAPort) {

@@ -183,7 +183,7 @@ TEST(Attention, IsThatOfPlainLoopsAndItsGradientThatOfDifferences) {
   check_attention({2, 130, 6, 5, 3}, 60);
 }
 
-// Lengths beside blocks of rows and of columns, which are 64 and 512.
+// Lengths near blocks of rows and of columns, which are 64 and 512.
 TEST(Attention, LinearIsTheOtherToRounding) {
   for (const std::int64_t sequence : {63, 64, 65, 511, 512, 513, 577, 1100}) {
     for (const std::int64_t group : {1, 3}) {

@@ -86,7 +86,7 @@ TrainingJob still_training(const Model& model, int stages, int replicas, int ten
 }
 
 void export_newest(const std::string& folder, const std::string& path) {
-  const exec::CheckpointSummary one = exec::find_whole_checkpoint(
+  const exec::CheckpointSummary one = exec::find_complete_checkpoint(
       folder, {}, [](const std::string& damage) { ADD_FAILURE() << damage; });
   const exec::CheckpointReader reader(one.found.path, one.found.manifest);
   OutputFile file(path);
@@ -292,7 +292,7 @@ TEST(PublishedWeights, WhatDoesNotFitIsNamed) {
   expect(llama, "needs [8, 16]", [](TestTensors& all) {
     all["model.layers.0.self_attn.k_proj.weight"].shape = {16, 8};
   });
-  expect(gpt, "'transformer.ln_f.bias' is of I32; give F32, F16 or BF16", [](TestTensors& all) {
+  expect(gpt, "'transformer.ln_f.bias' has type I32; give F32, F16 or BF16", [](TestTensors& all) {
     TestTensor& tensor = all["transformer.ln_f.bias"];
     tensor.bytes = tensor.raw();
     tensor.type = "I32";
@@ -301,7 +301,7 @@ TEST(PublishedWeights, WhatDoesNotFitIsNamed) {
     all["lm_head.weight"] = all["transformer.wte.weight"];
     all["lm_head.weight"].numbers[5] += 1;
   });
-  // What published files have beside.
+  // What else published files have.
   EXPECT_EQ(refusal(gpt,
                     [](TestTensors& all) {
                       all["lm_head.weight"] = all["transformer.wte.weight"];
@@ -457,11 +457,11 @@ TEST_F(Inspected, TheNewestWholeOneIsFound) {
   write_file(file, bytes);
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& damage) { warnings.push_back(damage); };
-  EXPECT_EQ(exec::find_whole_checkpoint(folder_ / "ck", {}, warn).found.manifest.iteration, 2);
+  EXPECT_EQ(exec::find_complete_checkpoint(folder_ / "ck", {}, warn).found.manifest.iteration, 2);
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings[0].find("rank-0001.safetensors: is altered"), std::string::npos);
   const std::string error =
-      input_error_of([&] { exec::find_whole_checkpoint(folder_ / "ck", 3, warn); });
+      input_error_of([&] { exec::find_complete_checkpoint(folder_ / "ck", 3, warn); });
   EXPECT_NE(error.find("is altered"), std::string::npos) << error;
 }
 

@@ -613,7 +613,7 @@ TEST(ReadRun, OneFileARank) {
                json["metadata"]["pipesim"]["schedule"] = "another";
              }));
   const std::string two_runs = refusal({zero, other});
-  EXPECT_NE(two_runs.find("of two runs"), std::string::npos) << two_runs;
+  EXPECT_NE(two_runs.find("from two runs"), std::string::npos) << two_runs;
   EXPECT_NE(two_runs.find(zero), std::string::npos);
   EXPECT_NE(two_runs.find(other), std::string::npos);
   const std::string foreign = testing::source_file("tests/data/traces/hta_event_sync.json.gz");

@@ -20,7 +20,7 @@
 namespace pipesim {
 namespace {
 
-// As it stands in the text of a trace of ours.
+// As written in the text of a trace of ours.
 std::string metadata_in(const std::string& trace) {
   const std::string before = "\"metadata\":{\"pipesim\":";
   const std::string behind = "},\"traceEvents\":";

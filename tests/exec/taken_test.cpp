@@ -94,7 +94,7 @@ TEST(TakenTime, IsNoCostAndNoCause) {
       << verdict_of(comparison);
 }
 
-// What is slow beside is named all the same, and as large as it is.
+// Another slow cause is still named, with its full size.
 TEST(TakenTime, HidesNoCause) {
   const Schedule schedule =
       choose_schedule({.name = "1f1b", .ranks = 3, .microbatches = 6}).schedule;

@@ -25,7 +25,7 @@ void demand(bool holds) {
 
 void check_manifest(std::string_view text) {
   std::string whole(text);
-  if (!text.ends_with("\"\n}\n")) {  // what stands before the hash
+  if (!text.ends_with("\"\n}\n")) {  // what comes before the hash
     whole += ",\n  \"hash\": \"" + hash_of(text) + "\"\n}\n";
   }
   const Manifest manifest = parse_manifest(whole, "fuzz.json");

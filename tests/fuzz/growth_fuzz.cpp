@@ -107,7 +107,7 @@ std::string mutated(std::string_view text, Random& random) {
   switch (below(random, 7)) {
     case 0:
     case 1: return before + "<" + numbered(item, random) + (whole_line ? "|\n>" : "|,>") + after;
-    case 2:  // copies beside what is there
+    case 2:  // adds copies to what is there
       return before + std::string(item) + (whole_line ? "\n<" : ",<") + numbered(item, random) +
              (whole_line ? "|\n>" : "|,>") + after;
     case 3: return before + "<[>" + std::string(item) + "<]>" + after;

@@ -1,5 +1,5 @@
-// pipeexec on GPUs that the CPU stands in for, as users would run it on others.
-// What it runs is said in tests/emulated_gpu/emulated_gpu.h.
+// pipeexec on GPUs emulated by the CPU, as users would run it on real ones. What it runs is said in
+// tests/emulated_gpu/emulated_gpu.h.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

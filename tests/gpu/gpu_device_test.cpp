@@ -59,7 +59,7 @@ TEST(Gpu, Elements) {
                  });
 }
 
-// All bfloat16 numbers, the middle between each and the next, and what is beside.
+// All bfloat16 numbers, the middle between each and the next, and the neighbours of that.
 TEST(Gpu, CopiesConvert) {
   std::vector<float> every;
   std::vector<float> others;

@@ -62,7 +62,7 @@ void read_plan(const std::string& text) {
   parse_sharding_plan(text, "grown.json", model, most, 8);
 }
 
-// `ranks 0-4095`: calls that stand for several ranks take memory for each.
+// `ranks 0-4095`: calls that represent several ranks take memory for each.
 bool has_calls_of_several(const std::string& text) {
   return text.find("ranks") != std::string::npos;
 }

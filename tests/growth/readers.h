@@ -16,7 +16,7 @@ struct Reader {
 
 const std::vector<Reader>& readers();
 
-// Throws std::out_of_range where there is none.
+// Throws std::out_of_range if there is none.
 const Reader& find_reader(std::string_view name);
 
 }  // namespace pipesim::testing

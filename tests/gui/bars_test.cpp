@@ -391,7 +391,7 @@ TEST(Columns, AreWhoseMostTheyAre) {
   EXPECT_GT(within, 100);
 }
 
-// Of less than a nanosecond they are as those beside them.
+// Ranges of less than a nanosecond look like their neighbours.
 TEST(Columns, OfLessThanANanosecondAreAlike) {
   RowPaint paint;
   paint.shades[0] = red;

@@ -130,7 +130,7 @@ TEST(Histogram, OfNothingIsEmpty) {
   EXPECT_EQ(Histogram{}.most(), 0);
 }
 
-// Blocks beside each other hold every row once, from top to bottom.
+// Adjacent blocks hold every row once, from top to bottom.
 TEST(Folded, HasEveryRowOnce) {
   for (const std::size_t rows : {0U, 1U, 5U, 7U, 12U}) {
     Table table;

@@ -167,6 +167,20 @@ TEST(Playground, IsTheTraceThatPipesimWrites) {
   EXPECT_GT(compared, 200);
 }
 
+// Each microbatch crosses each border between virtual stages twice, forward and back.
+TEST(Playground, CountsMessagesBetweenRanks) {
+  EXPECT_EQ(play(settings_of("1f1b", 4, 8)).messages, "48 per iteration, 6 per microbatch");
+  EXPECT_EQ(play(settings_of("1f1b", 1, 8)).messages, "none");
+  Settings interleaved = settings_of("interleaved", 4, 8);
+  interleaved.virtual_stages = 2;
+  interleaved.latency_ns = 300'000;
+  EXPECT_EQ(play(interleaved).messages, "112 per iteration, 14 per microbatch, 300 us each");
+  // On a V, both middle chunks are on the last rank.
+  Settings v = settings_of("zb-v", 4, 8);
+  v.virtual_stages = 2;
+  EXPECT_EQ(play(v).messages, "96 per iteration, 12 per microbatch");
+}
+
 TEST(Playground, ShowsTheFormulaBesideTheValue) {
   const Outcome outcome = play(settings_of("1f1b", 4, 8));
   EXPECT_EQ(outcome.objection, "");
@@ -219,7 +233,8 @@ TEST(Playground, ObjectsInOneSentence) {
   const auto objection = [](const Settings& settings) {
     const Outcome outcome = play(settings);
     EXPECT_EQ(outcome.trace, nullptr);
-    EXPECT_EQ(outcome.verdict + outcome.bubble + outcome.formula + outcome.memory, "");
+    EXPECT_EQ(
+        outcome.verdict + outcome.bubble + outcome.formula + outcome.messages + outcome.memory, "");
     EXPECT_EQ(outcome.objection.find('\n'), std::string::npos);
     return outcome.objection;
   };
@@ -245,7 +260,7 @@ TEST(Playground, ObjectsInOneSentence) {
   EXPECT_EQ(objection(settings), "slow stage at 0 %: use 1 to 10,000 % of the others' times");
   settings = settings_of("1f1b", 4, 8);
   settings.forward_ns = -1;
-  EXPECT_EQ(objection(settings), "forward: -1 ns is no time; give one from 0 to 11 days");
+  EXPECT_EQ(objection(settings), "forward: -1 ns is not valid; give a time from 0 to 11 days");
   settings.forward_ns = INT64_MAX;
   EXPECT_NE(objection(settings), "");
   settings.forward_ns = max_time_ns;

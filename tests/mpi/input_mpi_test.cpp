@@ -35,7 +35,7 @@ TEST(InputMpi, EveryProgramGivesTheBitsOfOneRank) {
   }
 }
 
-// Messages that don't fit beside their sizes, none of which is taken before it is asked for.
+// Messages that don't fit next to their sizes; none is taken before it is asked for.
 TEST(InputMpi, LargeBatchesGiveThem) {
   const Outcome outcome = run_on(2, {"--input-pipeline", "sparse-dist", "--batch-size", "2048",
                                      "--verify", "--json", "--eager-limit", "0"});

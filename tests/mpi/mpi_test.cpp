@@ -317,11 +317,10 @@ TEST(MpiPipeexec, ReplicasGiveWhatOneRankGives) {
   }
   const Outcome outcome = pipeexec(4, {"--data-parallel", "3", "--microbatches", "2"});
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(
-      lines_of("pipeexec", outcome.err)
-          .find(
-              "--data-parallel 3: 4 ranks can't be dealt out to 3 replicas; start a multiple of 3"),
-      std::string::npos)
+  EXPECT_NE(lines_of("pipeexec", outcome.err)
+                .find("--data-parallel 3: 4 ranks can't be divided among 3 replicas; start a "
+                      "multiple of 3"),
+            std::string::npos)
       << outcome.err;
 }
 

@@ -65,7 +65,7 @@ TEST_F(CalibrateCommand, OfATrainingPredictsOtherLayouts) {
       testing::pipesim({"calibrate", folder / "run.json", "-o", folder / "costs.json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("embedding"), std::string::npos) << outcome.out;
-  // What a layer takes lies between its own percentiles, what its action takes beside included.
+  // A layer's time is between its own percentiles, including its action's additional time.
   const auto costs = nlohmann::json::parse(read_file(folder / "costs.json"));
   for (std::size_t i = 0; i < costs["layers"].size(); ++i) {
     for (const char* time : {"forward_ns", "backward_input_ns", "backward_weight_ns"}) {

@@ -104,7 +104,8 @@ TEST(CheckpointCommand, SavesAreInTheTrace) {
   EXPECT_EQ(saves, 8);  // four measured iterations of two ranks
 }
 
-// What is written beside belongs to no iteration's time: together they last no longer than the run.
+// Background writing is not part of any iteration's time: together they last no longer than the
+// run.
 TEST(CheckpointCommand, WritingBesideIsInNoIterationsTime) {
   const TemporaryFolder folder;
   const Json result = pipeexec_json(two_stages +
@@ -151,7 +152,8 @@ TEST(CheckpointCommand, ADamagedOneIsSaidAndPassedOver) {
   flip_a_bit(ck + "/iteration-00000002/rank-0001.safetensors");
   const Outcome none = pipeexec(line);
   EXPECT_EQ(none.status, 2);
-  EXPECT_NE(none.err.find("no checkpoint is whole; the newest: "), std::string::npos) << none.err;
+  EXPECT_NE(none.err.find("no checkpoint is complete; the newest: "), std::string::npos)
+      << none.err;
 }
 
 // A checkpoint shows that it trains; then it is told to stop.
@@ -208,7 +210,7 @@ TEST(CheckpointCommand, RefusesInOneSentence) {
   expect_pipeexec_refuses(saved + "--resume " + (folder / "none"), 2, "there is no checkpoint");
   expect_pipeexec_refuses(saved + "--seed 2" + resumed, 2, "was made with --seed 1, not 2");
   expect_pipeexec_refuses(saved + "--model gpt2-small" + resumed, 2,
-                          "is of model 'gpt-mini', not 'gpt2-small'");
+                          "is for model 'gpt-mini', not 'gpt2-small'");
   expect_pipeexec_refuses(two_stages + " --warmup 2 --iterations 3" + resumed, 2,
                           "was made with --warmup 1, not 2");
   expect_pipeexec_refuses(saved + "--data " + ck + "/latest" + resumed, 2,
@@ -289,13 +291,14 @@ TEST(InputCheckpointCommand, RefusesInOneSentence) {
       "--table-optimizer adagrad " +
           resumed,
       2, "16, not 8");
-  expect_pipeexec_refuses(two_stages + " " + resumed, 2, "is of a training by an input pipeline");
+  expect_pipeexec_refuses(two_stages + " " + resumed, 2,
+                          "is from a training with an input pipeline");
   expect_pipeexec_refuses(
       input + "--accumulate 2 --checkpoint-every 3 --checkpoint " + (folder / "other"), 2,
       "the dense part steps after 2 batches; give a multiple");
   pipeexec_json(two_stages + " --iterations 1 --checkpoint " + (folder / "pipeline"));
   expect_pipeexec_refuses(input + "--resume " + (folder / "pipeline"), 2,
-                          "is of a training by a schedule");
+                          "is from a training with a schedule");
 }
 
 }  // namespace

@@ -122,22 +122,22 @@ TEST_F(CheckpointTools, VerifiesEachFile) {
   train("--iterations 3 --checkpoint ck --checkpoint-every 2 --keep 3");
   const std::vector<std::string> whole = lines_of(output_of("checkpoint verify ck"));
   ASSERT_EQ(whole.size(), 2U);
-  EXPECT_TRUE(whole[0].starts_with("iteration-00000004: whole, 2 files, ")) << whole[0];
-  EXPECT_TRUE(whole[1].starts_with("iteration-00000002: whole, 2 files, ")) << whole[1];
+  EXPECT_TRUE(whole[0].starts_with("iteration-00000004: complete, 2 files, ")) << whole[0];
+  EXPECT_TRUE(whole[1].starts_with("iteration-00000002: complete, 2 files, ")) << whole[1];
   flip_byte("ck/iteration-00000002/rank-0001.safetensors");
   const Outcome one = call("checkpoint verify ck");
   EXPECT_EQ(one.status, 1);
   EXPECT_EQ(lines_of(one.out).at(0), whole[0]);
   EXPECT_EQ(lines_of(one.out).at(1),
-            "not whole: ck/iteration-00000002/rank-0001.safetensors: is altered: its hash is not "
+            "damaged: ck/iteration-00000002/rank-0001.safetensors: is altered: its hash is not "
             "the one in the manifest");
-  EXPECT_TRUE(one.err.starts_with("pipeexec: ck: 1 of 2 checkpoints is not whole; the first: "))
+  EXPECT_TRUE(one.err.starts_with("pipeexec: ck: 1 of 2 checkpoints is damaged; the first: "))
       << one.err;
   EXPECT_EQ(std::ranges::count(one.err, '\n'), 1);
   flip_byte("ck/iteration-00000004/manifest.json");
   const Outcome both = call("checkpoint verify ck");
   EXPECT_EQ(both.status, 1);
-  EXPECT_TRUE(both.err.starts_with("pipeexec: ck: 2 of 2 checkpoints are not whole; ")) << both.err;
+  EXPECT_TRUE(both.err.starts_with("pipeexec: ck: 2 of 2 checkpoints are damaged; ")) << both.err;
   expect_refused("checkpoint verify .", 2, "there is no checkpoint");
 }
 
@@ -186,7 +186,7 @@ TEST_F(CheckpointTools, WhatIsExportedCanBeImportedAndTrained) {
   expect_refused(
       "--schedule gpipe --stages 1 --microbatches 2 --model llama-mini --iterations 3 "
       "--warmup 0 --resume in",
-      2, "is of model 'gpt-mini', not 'llama-mini'");
+      2, "is for model 'gpt-mini', not 'llama-mini'");
 }
 
 TEST_F(CheckpointTools, WrongInputIsNamed) {
@@ -228,7 +228,7 @@ TEST_F(CheckpointTools, WrongInputIsNamed) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "other.safetensors"));
   std::filesystem::remove(folder_ / "ck/iteration-00000002/rank-0001.safetensors");
   const std::string shown = output_of("checkpoint show ck");
-  EXPECT_NE(shown.find("\nnot whole: ck/iteration-00000002/rank-0001.safetensors: can't be read"),
+  EXPECT_NE(shown.find("\ndamaged: ck/iteration-00000002/rank-0001.safetensors: can't be read"),
             std::string::npos)
       << shown;
 }

@@ -650,6 +650,17 @@ TEST(Schedule, PrintsChecksLowersConverts) {
   EXPECT_EQ(bad.status, 1);
   EXPECT_NE(bad.out.find("edge-fifo   runs"), std::string::npos) << bad.out;
   EXPECT_NE(bad.out.find("rendezvous  deadlock: 0SEND_F1"), std::string::npos) << bad.out;
+  EXPECT_EQ(bad.out.find("unit steps"), std::string::npos) << bad.out;
+  // What deadlocks whatever carries its results is said once.
+  const testing::TemporaryFolder folder;
+  write_file(folder / "stuck.csv", "0F0,0B0,0F1,0B1\n1F1,1F0,1B1,1B0\n");
+  const Outcome stuck =
+      testing::pipesim({"schedule", "check", folder / "stuck.csv"}, {"COLUMNS=80"});
+  EXPECT_EQ(stuck.status, 1);
+  EXPECT_NE(stuck.out.find("buffered, rendezvous, fifo, edge-fifo\n            deadlock: 0B0"),
+            std::string::npos)
+      << stuck.out;
+  EXPECT_EQ(stuck.out.find("deadlock: 0B0"), stuck.out.rfind("deadlock: 0B0")) << stuck.out;
   EXPECT_EQ(call("schedule check --transport edge-fifo " + negative).status, 0);
   EXPECT_EQ(call("schedule check --transport fifo " + negative).status, 1);
   expect_refused("schedule check --transport smoke " + negative, 2, "unknown transport 'smoke'");

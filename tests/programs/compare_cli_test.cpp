@@ -227,7 +227,75 @@ TEST_F(CompareCommand, RefusesWrongInput) {
   refused({good, good, "--nonsense"}, 2, "--nonsense");
   // Of another run altogether.
   const std::string two = trace("two.json", {"--schedule", write("w.csv", "0F0,0B0\n1F0,1B0\n")});
-  EXPECT_EQ(compare(good, two)["matched"], 2 + 2 + 2 + 2);
+  EXPECT_EQ(compare(good, two)["matched"], 0);
+}
+
+// Stage 3 of 4 is not stage 3 of 8: ranks and totals stand side by side, and nothing is paired.
+TEST_F(CompareCommand, PairsNoStagesOfDifferentChunks) {
+  const std::string one = usual("one.json");
+  const std::string two = trace("two.json", {"--schedule", "interleaved", "--stages", "4",
+                                             "--virtual-stages", "2", "--microbatches", "8"});
+  const Json json = compare(one, two);
+  EXPECT_EQ(json["matched"], 0);
+  EXPECT_EQ(json["unmatched"]["predicted"], 160);
+  EXPECT_EQ(json["gap_ns"]["unmodelled"], json["gap_ns"]["total"]);
+  EXPECT_TRUE(json["root_causes"].empty());
+  EXPECT_NE(json["unpaired"].get<std::string>().find("4 virtual stages, the other 8"),
+            std::string::npos);
+  const Json alone = Json::parse(pipesim({"report", two, "--json"}).out);
+  ASSERT_EQ(json["ranks"]["measured"].size(), 4U);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(json["ranks"]["measured"][rank]["bubble_ns"], alone["ranks"][rank]["bubble_ns"]);
+  }
+  EXPECT_EQ(json["critical_path"]["measured"], alone["critical_path"]);
+  for (const char* columns : {"80", "200"}) {
+    const Outcome outcome = pipesim({"compare", one, two}, {std::string("COLUMNS=") + columns});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("Actions are not"), std::string::npos) << outcome.out;
+    EXPECT_EQ(outcome.out.find("instead of"), std::string::npos) << outcome.out;
+  }
+  EXPECT_EQ(pipesim({"compare", one, two, "--html", folder_ / "page.html"}).status, 2);
+  EXPECT_EQ(pipesim({"compare", one, two, "--operations", folder_ / "all.csv"}).status, 2);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "page.html"));
+  EXPECT_EQ(pipesim({"compare", one, two, "--figure", folder_ / "both.svg"}).status, 0);
+}
+
+// What predictions without a calibration are off by is neither noise nor any stage's fault.
+TEST_F(CompareCommand, SaysThatAPredictionIsNotCalibrated) {
+  const std::string measured = folder_ / "measured.json";
+  const Outcome run = testing::run_command(
+      {PIPEEXEC_COMMAND, "--schedule", "1f1b", "--stages", "2", "--microbatches", "4",
+       "--transport", "local", "--iterations", "3", "--warmup", "1", "--trace", measured});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto verdict = [&](const std::vector<std::string>& costs) {
+    std::vector<std::string> arguments{"--schedule", "1f1b",           "--stages",
+                                       "2",          "--microbatches", "4"};
+    arguments.insert(arguments.end(), costs.begin(), costs.end());
+    return compare(trace("p.json", arguments), measured)["verdict"].get<std::string>();
+  };
+  const std::string hint = "not calibrated";
+  EXPECT_NE(verdict({"--forward", "1s", "--backward", "2s"}).find(hint), std::string::npos);
+  const std::string costs = folder_ / "costs.json";
+  ASSERT_EQ(pipesim({"calibrate", measured, "-o", costs, "--quiet"}).out, "");
+  EXPECT_EQ(verdict({"--costs", costs}).find(hint), std::string::npos);
+}
+
+// Causes that change an iteration by less than 0.5 % are one line.
+TEST_F(CompareCommand, SumsUpSmallCauses) {
+  const std::string predicted = usual("predicted.json");
+  const auto causes = [&](const std::string& forward) {
+    std::string text = pipesim({"compare", predicted, usual("measured.json", forward)}).out;
+    const std::size_t from = text.find("causes, worst first");
+    return text.substr(from, text.find("\n\n", from) - from);
+  };
+  const std::string several = causes("1.001ms,1ms,1.3ms,1.001ms");
+  EXPECT_NE(several.find("2F"), std::string::npos) << several;
+  EXPECT_EQ(several.find("0F"), std::string::npos) << several;
+  EXPECT_NE(several.find("2 others"), std::string::npos) << several;
+  // All that differs is told, however little.
+  const std::string one = causes("1ms,1ms,1.001ms,1ms");
+  EXPECT_NE(one.find("2F"), std::string::npos) << one;
+  EXPECT_EQ(one.find("other"), std::string::npos) << one;
 }
 
 // Whole events count, and what is lost is said.
@@ -298,6 +366,22 @@ TEST_F(CompareCommand, AReportSaysWhatOneRunDid) {
       EXPECT_LE(line.size(), std::stoul(columns)) << line;
     }
   }
+  const Outcome numbers =
+      pipesim({"report", testing::source_file("traces/recorded/1f1b.rank0.json.gz"),
+               testing::source_file("traces/recorded/1f1b.rank1.json.gz"), "--json"});
+  const Json json = Json::parse(numbers.out);
+  EXPECT_EQ(json["format"], "pipesim-report");
+  EXPECT_EQ(json["source"], "profiled");
+  EXPECT_EQ(json["stages"], 2);
+  for (const Json& rank : json["ranks"]) {
+    std::int64_t sum = rank["busy_ns"];
+    for (const auto& [part, ns] : rank["bubble_ns"].items()) sum += ns.get<std::int64_t>();
+    EXPECT_EQ(sum, json["makespan_ns"]);
+  }
+  const Outcome no_ranks = pipesim(
+      {"report", testing::source_file("tests/data/traces/hta_event_sync.json.gz"), "--json"});
+  EXPECT_EQ(no_ranks.status, 2);
+  EXPECT_EQ(no_ranks.out, "");
   EXPECT_EQ(pipesim({"report"}).status, 2);
   EXPECT_EQ(pipesim({"report", "no.json"}).status, 2);
   const Outcome named =
@@ -306,6 +390,44 @@ TEST_F(CompareCommand, AReportSaysWhatOneRunDid) {
                testing::source_file("traces/recorded/1f1b.csv")});
   EXPECT_EQ(named.status, 2);
   EXPECT_NE(named.err.find("omit --schedule"), std::string::npos) << named.err;
+}
+
+// Of stages with known times, in closed form: the slowest takes 2 + 2 ms, and the mean of all is
+// 3.25 ms.
+TEST_F(CompareCommand, AReportNamesTheUnevenStage) {
+  const std::string run = usual("run.json", "1ms,2ms,1ms,1ms");
+  const Json json = Json::parse(pipesim({"report", run, "--json"}).out);
+  EXPECT_EQ(json["makespan_ns"],
+            Json::parse(pipesim({"--schedule", "1f1b", "--stages", "4", "--microbatches", "8",
+                                 "--forward", "1ms,2ms,1ms,1ms", "--p2p-latency", "20us", "--json"})
+                            .out)["makespan_ns"]);
+  const auto uneven = std::ranges::find_if(
+      json["limits"], [](const Json& limit) { return limit["limit"] == "partition"; });
+  ASSERT_NE(uneven, json["limits"].end());
+  EXPECT_EQ((*uneven)["stage"], 1);
+  EXPECT_EQ((*uneven)["stage_ns"], 4'000'000);
+  EXPECT_EQ((*uneven)["mean_ns"], 3'250'000);
+  const Outcome outcome = pipesim({"report", run});
+  EXPECT_NE(outcome.out.find("stage 1 takes 4.00 ms"), std::string::npos) << outcome.out;
+}
+
+// A rank that pauses is named with the action, and its pause is no transfer.
+TEST_F(CompareCommand, AReportNamesTheLateLaunch) {
+  const std::string costs = write("costs.json", R"({"format": "pipesim-costs", "version": 1,
+    "stages": [{"forward_ns": 1000000, "backward_ns": 2000000},
+               {"forward_ns": 1000000, "backward_ns": 2000000}],
+    "p2p": {"latency_ns": 100000, "bandwidth_bytes_per_s": null}})");
+  const std::string measured = folder_ / "measured.json";
+  const Outcome run = testing::run_command(
+      {PIPEEXEC_COMMAND, "--schedule", "1f1b", "--stages", "2", "--microbatches", "8",
+       "--transport", "local", "--device", "emulated", "--costs", costs, "--iterations", "3",
+       "--faults", "pause@1B3=60ms", "--trace", measured});
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::string text = pipesim({"report", measured}, {"COLUMNS=200"}).out;
+  EXPECT_NE(text.find("rank 1 most"), std::string::npos) << text;
+  EXPECT_NE(text.find("1B3 by 6"), std::string::npos) << text;
+  const Json json = Json::parse(pipesim({"report", measured, "--json"}).out);
+  EXPECT_GE(json["critical_path"]["other_ns"], 60'000'000);
 }
 
 }  // namespace

@@ -241,7 +241,7 @@ TEST(Explanation, ReductionsHideOnlyWhereABackwardIsWhole) {
   EXPECT_EQ(hidden(json_of("--schedule zb-h1" + line)), 0);
 }
 
-// A device whose compute is slower beside transfers.
+// A device whose compute is slowed down by transfers.
 TEST(Explanation, SlowerBesideTransfers) {
   const testing::TemporaryFolder folder;
   write_file(folder / "device.json", replaced(output_of("devices a100-sxm-80gb"), "\"software\": {",

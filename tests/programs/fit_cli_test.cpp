@@ -260,13 +260,11 @@ TEST(FitCommand, RefusesTracesThatAreNotOfTheRow) {
     write_file(folder / "runs.csv", machine.header() + good + row);
     expect_refused("fit " + (folder / "runs.csv") + " --cluster dgx-a100", status, part);
   };
-  refuse(
-      "gpt3-1.3b,4,8,1,4,,," + trace,
-      "is of 2 pipeline ranks, but the row is of 4 pipeline ranks; give the trace of this run, or "
-      "correct the row");
+  refuse("gpt3-1.3b,4,8,1,4,,," + trace,
+         "has 2 pipeline ranks, but the row has 4 pipeline ranks; give the trace of this run, or "
+         "correct the row");
   refuse("gpt3-1.3b,2,16,1,4,,," + trace, "runs.csv:3: trace: ");
-  refuse("gpt3-1.3b,2,16,1,4,,," + trace,
-         "is of 8 microbatches, but the row is of 16 microbatches");
+  refuse("gpt3-1.3b,2,16,1,4,,," + trace, "has 8 microbatches, but the row has 16 microbatches");
   refuse("gpt3-1.3b,2,8,1,4,,,none.json\n", "runs.csv:3: trace: cannot read");
   refuse("gpt3-1.3b,2,8,1,4,,,none.json\n", "; give what pipeexec or a profiler recorded of this");
   refuse("gpt3-1.3b,2,8,1,4,,,own.json\n", "own.json: not a Chrome trace");
@@ -285,9 +283,8 @@ TEST(FitCommand, RefusesTracesThatAreNotOfTheRow) {
     write_file(profile + name, read_file(source_file("traces/recorded") + name));
   }
   refuse_profile("gpt-mini,gpipe,2,4,1,64,fp32,profile\n",
-                 "profile is of another order of actions, but the row is of gpipe");
-  refuse_profile("gpt-mini,1f1b,2,8,1,64,fp32,profile\n",
-                 "is of 4 microbatches, but the row is of 8");
+                 "profile has another order of actions, but the row has gpipe");
+  refuse_profile("gpt-mini,1f1b,2,8,1,64,fp32,profile\n", "has 4 microbatches, but the row has 8");
 }
 
 // What pipeexec recorded tells of which model, and in which shape.
@@ -316,12 +313,11 @@ TEST(FitCommand, TakesTracesOfPipeexec) {
   EXPECT_EQ(timed["runs"][0]["kinds_ns"]["measured"], fitted["runs"][0]["kinds_ns"]["measured"]);
   for (const auto& [row, part] :
        {std::pair("llama-mini,2,4,2,8,fp32,,run.json\n",
-                  "is of model gpt-mini, but the row is of llama"),
-        {"gpt-mini,2,4,4,8,fp32,,run.json\n", "is of a micro-batch size of 2, but the row is of 4"},
-        {"gpt-mini,2,4,2,16,fp32,,run.json\n", "is of sequences of 8 tokens, but the row is of 16"},
-        {"gpt-mini,2,4,2,8,bf16,,run.json\n", "is of fp32, but the row is of bf16"},
-        {"gpt2-small,2,4,2,8,fp32,,run.json\n",
-         "is of layers dealt out as 5,5, but the row is of 7,7"}}) {
+                  "has model gpt-mini, but the row has llama"),
+        {"gpt-mini,2,4,4,8,fp32,,run.json\n", "has a micro-batch size of 2, but the row has 4"},
+        {"gpt-mini,2,4,2,16,fp32,,run.json\n", "has sequences of 8 tokens, but the row has 16"},
+        {"gpt-mini,2,4,2,8,bf16,,run.json\n", "has fp32, but the row has bf16"},
+        {"gpt2-small,2,4,2,8,fp32,,run.json\n", "has layers split as 5,5, but the row has 7,7"}}) {
     expect_refused(run(row), 2, part);
   }
 }

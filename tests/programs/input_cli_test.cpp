@@ -146,7 +146,7 @@ TEST_F(InputCommand, WrongInputIsASentence) {
   expect_input_refused(
       {"--input-pipeline", "base", "--model", "gpt2-small", "--cluster", "dgx-a100"}, "gpt2-small");
   expect_input_refused({"--batches", "4"},
-                       "--batches is of an input pipeline; give --input-pipeline");
+                       "--batches is only for an input pipeline; give --input-pipeline");
   expect_input_refused(mini + Words{"--stages", "4"},
                        "--stages: it does not apply to an input pipeline");
   expect_input_refused(mini + Words{"--ranks", "0"}, "--ranks");
@@ -231,7 +231,7 @@ TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
   refused(R"("work":{})", {"--memory-cap", "1GiB"},
           "has no holdings, which give each rank's memory");
   refused(R"("work":{})", {"--ranks", "3"},
-          "costs are of 2 ranks, but the input pipeline has 3; give the same");
+          "costs are for 2 ranks, but the input pipeline has 3; give the same");
   refused(R"("links":[{"name":"a","bandwidth_bytes_per_s":1},)"
           R"({"name":"a","bandwidth_bytes_per_s":1}],"work":{})",
           {}, "links[1].name: there are two links 'a'; give each a name of its own");
@@ -283,7 +283,7 @@ TEST_F(InputCommand, TracesOfOtherKindsAreToldApart) {
     expect_input_refused(Words{"whatif"} + both + Words{"--scale", "IDS=2"}, alone);
   }
   expect_input_refused({"whatif", other, "--input-pipeline", "base"},
-                       "--input-pipeline: the run is of a schedule, not of an input pipeline");
+                       "--input-pipeline: the run has a schedule, not an input pipeline");
   expect_input_refused({"whatif", own, "--schedule", "gpipe"},
                        "--schedule: it does not apply to a run of an input pipeline");
   expect_input_refused({"whatif", own, "--scale", "rank4=2"},

@@ -88,9 +88,9 @@ TEST(InputReport, RefusesWhatMeansNothing) {
   write_file(folder / "cut.json", read_file(run).substr(0, 20'000));
   expect_one_sentence(pipesim({"report", folder / "cut.json"}), "pipesim", "report cut", 2,
                       "it breaks off in the middle");
-  const std::string other = testing::source_file("traces/recorded/1f1b.rank0.json.gz");
+  const std::string other = testing::source_file("tests/data/traces/hta_event_sync.json.gz");
   expect_one_sentence(pipesim({"report", other, "--json"}), "pipesim", "report --json", 2,
-                      "--json: only a run of an input pipeline is reported as JSON");
+                      "--json: no pipeline is known in these files");
 }
 
 TEST(InputComparison, PutsBothSideBySide) {

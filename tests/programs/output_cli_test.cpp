@@ -71,7 +71,7 @@ TEST(Output, AFileSizeLimitIsAnErrorAndLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-// What /dev/stdout stands for is written through, not replaced.
+// The target of /dev/stdout is written to, not replaced.
 TEST(Output, WritesThroughInheritedDescriptors) {
   const testing::TemporaryFolder folder;
   const std::string log = folder / "log.txt";

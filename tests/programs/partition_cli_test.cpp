@@ -333,9 +333,9 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
       {two + uneven + " --optimizer-multiple 2",
        "--optimizer-multiple belongs to --graph, not to --costs; omit it"},
       {two + " --costs " + stages,
-       stages + ": has times by stage, but only layers can be dealt out; give costs by layer"},
+       stages + ": has times by stage, but only layers can be distributed; give costs by layer"},
       {" --measured " + emulated,
-       emulated + ": has times by stage, but only layers can be dealt out; give a trace that "
+       emulated + ": has times by stage, but only layers can be distributed; give a trace that "
                   "pipeexec wrote of a training"},
       {" --schedule 1f1b --stages 9 --microbatches 4" + uneven,
        "uneven_costs.json: 8 layers cannot fill 9 virtual stages; use fewer stages"},
@@ -451,7 +451,7 @@ TEST(PartitionReport, SaysTheSameAsJson) {
             std::string::npos);
 }
 
-// A thousand layers on 64 stages: some stages stand for all, the slowest among them.
+// A thousand layers on 64 stages: only some stages are shown, the slowest among them.
 TEST(PartitionReport, OfManyStagesIsShort) {
   const TemporaryFolder folder;
   std::mt19937_64 random(1);

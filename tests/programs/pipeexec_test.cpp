@@ -606,7 +606,7 @@ TEST(Pipeexec, LeavesNothingBehindWhenItFails) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-// How a device stands in the list: what is behind its name.
+// A device's entry in the list: the text after its name.
 std::string listed(const std::string& list, const std::string& name) {
   std::istringstream lines(list);
   for (std::string line; std::getline(lines, line);) {
@@ -642,7 +642,7 @@ TEST(Pipeexec, SaysWhyThereIsNoGpu) {
   }
 }
 
-// The program alone in a folder, and beside modules that are none.
+// The program alone in a folder, and next to files that are not modules.
 TEST(Pipeexec, SaysWhatIsWrongWithAModule) {
   const testing::TemporaryFolder folder;
   std::filesystem::copy_file(PIPEEXEC_COMMAND, folder / "pipeexec");
@@ -665,7 +665,7 @@ TEST(Pipeexec, SaysWhatIsWrongWithAModule) {
   const auto size = std::filesystem::file_size(folder / "libpipesim_cuda.so");
   for (const auto left : {size - 1, size / 2, size / 4}) {
     std::filesystem::resize_file(folder / "libpipesim_cuda.so", left);
-    EXPECT_EQ(reason(), "not here: libpipesim_cuda.so is not whole: " + std::to_string(left) +
+    EXPECT_EQ(reason(), "not here: libpipesim_cuda.so is incomplete: " + std::to_string(left) +
                             " of " + std::to_string(size) + " bytes; build or copy it again");
   }
 }

@@ -1,4 +1,5 @@
 // `pipesim plan`, as a user calls it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,6 +71,14 @@ TEST(PlanCommand, SaysWhatALayoutEndsAs) {
   const Json best = json_of(planned)["best"];
   const auto command = best["command"].get<std::string>();
   EXPECT_EQ(why(command.substr(command.find("--schedule"))).substr(0, 9), "Evaluated");
+  // Replicas are what is left of the devices.
+  std::vector<std::string> other = words(planned);
+  other.insert(other.end(), {"--why", "--schedule 1f1b --stages 2 --data-parallel 8"});
+  EXPECT_EQ(pipesim(other).err,
+            "pipesim: --why: --data-parallel 8 is not what is left of 32 devices: 16 replicas\n");
+  // It says why, too: parts of the iteration that sum to what it is longer.
+  const std::string slow = why("--schedule 1f1b --stages 8 --tensor-parallel 1");
+  EXPECT_NE(slow.find("Next to the best, +"), std::string::npos) << slow;
 }
 
 // How many of the best are faster than one that stands among them.
@@ -146,10 +155,110 @@ TEST(PlanCommand, RefusesInOneSentence) {
                     "--why x"),
             "pipesim: --why: for how many devices? give --devices one number\n");
   EXPECT_EQ(refusal(planned + " --only zero=7"),
-            "pipesim: --only zero: there is no '7' here; known: 0, 1, 2, 3\n");
-  EXPECT_EQ(refusal(question + " --data-parallel 4"),
-            "pipesim: --data-parallel: follows from --devices when searching for a layout; "
-            "omit it, or give --schedule\n");
+            "pipesim: --only zero: '7' is not in the search space; known: 0, 1, 2, 3\n");
+  EXPECT_EQ(refusal(planned + " --zero 7"),
+            "pipesim: --zero: '7' is not in the search space; known: 0, 1, 2, 3\n");
+  EXPECT_EQ(refusal("plan " + question + " --schedule mine.csv"),
+            "pipesim: --schedule: 'mine.csv' is a file, whose stages and microbatches are given; a "
+            "plan needs a name\n");
+  EXPECT_EQ(refusal(planned + " --stages 2,4"),
+            "pipesim: --stages 2,4: several values; give --only for these\n");
+  EXPECT_EQ(refusal(planned + " --shard-over al"),
+            "pipesim: --shard-over: 'al' is not in the search space; known: all, node\n");
+  EXPECT_EQ(refusal(planned + " --shard-over 3"),
+            "pipesim: --shard-over 3: plans shard over all replicas, or those of a node, which has "
+            "8 devices; give all or node\n");
+  EXPECT_EQ(refusal(planned + " --virtual-stages 2 --only virtual-stages=5"),
+            "pipesim: --only virtual-stages: '5' is not in the search space; known: 2\n");
+  EXPECT_EQ(refusal(planned + " --fix dp=2 --only data-parallel=4,8"),
+            "pipesim: --fix data-parallel: 2 was not among those asked for before\n");
+  EXPECT_EQ(refusal("plan --model gpt2-large --cluster dgx-a100 --devices 8 --global-batch 1,024"),
+            "pipesim: --global-batch: '1,024' is not a whole number; write it without commas\n");
+}
+
+// A layout's flags are pipesim's own, and so are the short names of papers.
+TEST(PlanCommand, TakesTheFlagsOfALayout) {
+  const std::string flags = output_of(planned +
+                                      " --tensor-parallel 2 --stages 4 --data-parallel 4 "
+                                      "--micro-batch-size 2 --sequence-parallel --recompute none");
+  EXPECT_EQ(output_of(planned + " --fix tp=2 --fix pp=4 --fix dp=4 --fix mbs=2 --fix sp=on "
+                                "--fix recompute=none"),
+            flags);
+  EXPECT_EQ(output_of(planned + " --only tensor-parallel=2 --only stages=4 --only data-parallel=4 "
+                                "--only micro-batch-size=2 --only sequence-parallel=on "
+                                "--only recompute=none"),
+            flags);
+  // Replicas are as many as asked for.
+  for (const Json& one : json_of(planned + " --data-parallel 8 --json")["top"]) {
+    EXPECT_EQ(json_of(one["command"].get<std::string>().substr(8))["training"]["data_parallel"], 8);
+  }
+}
+
+// --top chooses how many are printed, not which is the best.
+TEST(PlanCommand, HasTheSameBestForAnyTop) {
+  const std::string line = planned + " --stages 4";
+  const Json all = json_of(line)["top"];
+  for (const int top : {1, 3, 5}) {
+    const Json some = json_of(fmt::format("{} --top {}", line, top))["top"];
+    ASSERT_EQ(some.size(), top);
+    for (int i = 0; i < top; ++i) EXPECT_EQ(some[i], all[i]);
+  }
+}
+
+// 36 blocks divide by 9 evenly; 7 chunks are tried if asked for.
+TEST(PlanCommand, TriesChunksThatDivideTheBlocks) {
+  const std::string two = question + " --schedule interleaved --stages 2 --tensor-parallel 1";
+  for (const char* chunks : {"9", "7"}) {
+    const Json json = json_of("plan " + two + " --virtual-stages " + chunks);
+    EXPECT_NE(
+        json["best"]["command"].get<std::string>().find(fmt::format("--virtual-stages {}", chunks)),
+        std::string::npos);
+  }
+  const std::int64_t space = json_of("plan " + two)["space"];
+  EXPECT_EQ(json_of("plan " + two + " --only virtual-stages=2,3,4,6,8,9,12")["space"], space);
+  EXPECT_EQ(json_of("plan " + two + " --only virtual-stages=2,3,4,6,7,8,9,12")["space"],
+            space / 7 * 8);
+}
+
+// 62 sequences divide among 2 replicas at most, 64 among all.
+TEST(PlanCommand, NamesANearbyBatchThatDividesBetter) {
+  const auto with = [](int batch) {
+    return fmt::format(
+        "plan --model gpt2-large --cluster dgx-a100 --devices 32 --global-batch {} --attention "
+        "fused --only schedule=1f1b",
+        batch);
+  };
+  const Json json = json_of(with(62));
+  const Json& nearby = json["nearby_batch"];
+  ASSERT_EQ(nearby["global_batch"], 64);
+  const Json other = json_of(with(64));
+  EXPECT_EQ(nearby["iteration_ns"], other["best"]["iteration_ns"]);
+  EXPECT_TRUE(other["nearby_batch"].is_null());
+  const double asked = json["best"]["iteration_ns"].get<double>() / 62;
+  EXPECT_NEAR(nearby["gain_per_sequence"].get<double>(),
+              1 - nearby["iteration_ns"].get<double>() / 64 / asked, 1e-9);
+  EXPECT_NE(output_of(with(62)).find("With --global-batch 64 an iteration takes"),
+            std::string::npos);
+}
+
+// Predicted peaks have an error, too; the cap that leaves it has layouts that fit for sure.
+TEST(PlanCommand, DoubtsWhatHardlyFits) {
+  const std::string line =
+      "plan --model llama-3-8b --cluster dgx-h100 --devices 64 --global-batch 128";
+  const std::string doubted = output_of(line);
+  EXPECT_NE(doubted.find("It may not fit: predicted peaks were off by up to"), std::string::npos);
+  const std::string flag = "--memory-cap ";
+  const std::size_t at = doubted.find(flag) + flag.size();
+  const std::string cap = doubted.substr(at, doubted.find(' ', at) - at);
+  EXPECT_EQ(output_of(line + " --memory-cap " + cap).find("may not fit"), std::string::npos);
+
+  const Json json = json_of(line);
+  const std::string best = json["best"]["command"].get<std::string>().substr(8);
+  EXPECT_NE(output_of(best).find("memory  may not fit: the fullest rank holds"), std::string::npos);
+  // The margin is a part of the real peak.
+  const double fraction = json["memory_error_band"]["fraction"];
+  const std::int64_t device = json["memory_cap_bytes"];
+  EXPECT_NEAR(std::stod(cap) * (1 << 20), static_cast<double>(device) * (1 - fraction), 1 << 20);
 }
 
 // A refusal's last words name what to change; with that it works.

@@ -100,7 +100,7 @@ TEST_P(JobCommand, RefusesWhatDoesNotFit) {
   expect_refused({"--schedule", order_, "--replica", "9"}, "9 is none: 1 of the ranks 0, 4");
   expect_refused({"--schedule", order_, "--replica", "0"}, "--replica");
   expect_refused({"--schedule", order_, "--replica", "two"}, "--replica");
-  expect_refused({"--schedule", order_, "--ranks", "0,8"}, "no file is of rank 8");
+  expect_refused({"--schedule", order_, "--ranks", "0,8"}, "no file is from rank 8");
   expect_refused({"--schedule", order_, "--ranks", "0,0"}, "0 is given twice");
   expect_refused({"--schedule", order_, "--ranks", "0,a"}, "'a' is not a rank");
   expect_refused({"--schedule", order_, "--ranks", "0,-4"}, "'-4' is not a rank");
@@ -108,7 +108,7 @@ TEST_P(JobCommand, RefusesWhatDoesNotFit) {
   expect_refused({"--schedule", order_, "--ranks", "4"},
                  "the schedule has 2 ranks, and 1 is named");
   expect_refused({"--schedule", order_, "--ranks", "0,4", "--replica", "1"},
-                 "--replica means nothing beside --ranks");
+                 "--replica has no effect with --ranks");
   expect_refused({"--schedule", "1f1b"}, "pipesim schedule convert 1f1b");
   expect_refused({"--schedule", folder_ / "none.csv"}, "none.csv");
   // A flag that nothing needs.

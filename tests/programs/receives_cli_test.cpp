@@ -87,7 +87,7 @@ TEST(ReceivesCli, TheVerdictComesFirst) {
       EXPECT_NE(told.find(name.get<std::string>() + " gains "), std::string::npos) << text;
     }
   }
-  // Those of one choice in full, and only what it is held against beside.
+  // Those of one choice in full, and besides only what it is compared with.
   const std::string one = output_of(line + " --receives just-in-time");
   EXPECT_NE(one.find("sender"), std::string::npos);
   EXPECT_EQ(one.find("batched"), std::string::npos) << one;

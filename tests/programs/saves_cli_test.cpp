@@ -145,7 +145,7 @@ TEST_F(SaveCommand, FollowsFromAModel) {
     EXPECT_NEAR(split["save"]["bytes"].get<double>(), static_cast<double>(bytes), 64);
     EXPECT_NEAR(split["save"]["saved_ns"].get<double>(), static_cast<double>(bytes) / 2, 2e6);
   }
-  // Half as fast a storage holds up for twice as long; one beside not at all.
+  // Storage at half the rate stalls for twice as long; background writing not at all.
   const json slow = json_of(shape + "10 --storage 1GB/s");
   EXPECT_GT(slow["save"]["stall_ns"].get<double>(), 1.9 * alone["save"]["stall_ns"].get<double>());
   const json beside = json_of(shape + "1 --storage 2GB/s --async-checkpoint");
@@ -156,8 +156,8 @@ TEST_F(SaveCommand, FollowsFromAModel) {
 TEST_F(SaveCommand, RefusesWhatMeansNothing) {
   refuse(pipeline + " --checkpoint-every 0", "--checkpoint-every");
   refuse(pipeline + " --storage 2GB/s",
-         "--storage is of checkpoints; give --checkpoint-every, too");
-  refuse(pipeline + " --async-checkpoint", "--async-checkpoint is of checkpoints");
+         "--storage is only for checkpoints; give --checkpoint-every, too");
+  refuse(pipeline + " --async-checkpoint", "--async-checkpoint is only for checkpoints");
   refuse(pipeline + " --checkpoint-every 2",
          "--checkpoint-every: the storage rate is missing; give --storage, such as 2GB/s");
   refuse(pipeline + " --checkpoint-every 2 --storage 2GB/s",

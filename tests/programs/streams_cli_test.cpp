@@ -78,8 +78,10 @@ TEST(StreamsCli, SaysWhatALineChanges) {
   write_file(file, read_file(file) + "0F0 after 0B0\n");
   const Outcome stuck = call("schedule check " + file);
   EXPECT_EQ(stuck.status, 1);
-  EXPECT_NE(stuck.out.find("0F0 on rank 0 waits for 0B0, which comes after 0F0 on rank 0"),
-            std::string::npos);
+  EXPECT_NE(testing::unwrapped(stuck.out).find(
+                "0F0 on rank 0 waits for 0B0, which comes after 0F0 on rank 0"),
+            std::string::npos)
+      << stuck.out;
 }
 
 TEST(StreamsCli, RefusesInOneSentence) {

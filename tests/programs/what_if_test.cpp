@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
@@ -14,6 +15,7 @@
 #include "tests/command.h"
 #include "tests/files.h"
 #include "traces/base/files.h"
+#include "traces/joining.h"
 
 namespace pipesim {
 namespace {
@@ -267,13 +269,98 @@ TEST(RecordedBasis, PutsPredictionsRightByWhatTheRunTookMore) {
   EXPECT_EQ(basis.answer(twice).iteration_ns, 2 * (planned + stall));
 }
 
+// A run of several iterations, in each of which rank 1 pauses before one action.
+RecordedRun with_pauses(const std::vector<std::int64_t>& forward_ns, std::int64_t pause_ns) {
+  const int ranks = static_cast<int>(forward_ns.size());
+  const ScheduleChoice choice =
+      choose_schedule({.name = "1f1b", .ranks = ranks, .microbatches = 8});
+  Costs costs;
+  costs.stages.assign(forward_ns.size(), usual_stage_costs());
+  for (std::size_t i = 0; i < forward_ns.size(); ++i) costs.stages[i].forward_ns = forward_ns[i];
+  const RecordedRun one = record_run(choice.schedule, costs);
+  // The same played again, messages taking no time.
+  std::vector<Span> played(one.spans.begin(), one.spans.end());
+  std::map<std::tuple<Kind, int, int>, std::int64_t> ends;
+  std::vector<std::int64_t> free_ns(forward_ns.size(), 0);
+  const auto end_of = [&](Kind kind, int stage, int microbatch) {
+    const auto end = ends.find({kind, stage, microbatch});
+    return end == ends.end() ? 0 : end->second;
+  };
+  for (Span& span : played) {
+    const auto [stage, microbatch] = std::pair(span.action.stage, span.action.microbatch);
+    if (is_transfer(span.action.kind)) continue;
+    std::int64_t& free = free_ns[static_cast<std::size_t>(span.rank)];
+    const bool is_forward = span.action.kind == Kind::F;
+    const std::int64_t input_ns =
+        end_of(span.action.kind, stage + (is_forward ? -1 : 1), microbatch);
+    const std::int64_t duration_ns = span.end_ns - span.start_ns;
+    const bool pauses = span.action == make_action(1, Kind::B, 4);
+    span.queued_ns = std::max<std::int64_t>(0, input_ns - free) + (pauses ? pause_ns : 0);
+    span.start_ns = std::max(free, input_ns) + (pauses ? pause_ns : 0);
+    free = span.end_ns = ends[{span.action.kind, stage, microbatch}] = span.start_ns + duration_ns;
+  }
+  for (Span& span : played) {
+    if (!is_transfer(span.action.kind)) continue;
+    const Action send = is_send(span.action.kind) ? span.action : peer_of(span.action);
+    span.start_ns = span.end_ns =
+        end_of(send.kind == Kind::SEND_F ? Kind::F : Kind::B, send.stage, send.microbatch);
+  }
+  RecordedRun run = one;
+  run.about.source = Source::measured;
+  run.about.transport = "local";
+  run.spans.clear();
+  const std::int64_t whole = *std::ranges::max_element(free_ns);
+  for (int iteration = 0; iteration < 5; ++iteration) {
+    for (Span span : played) {
+      span.start_ns += iteration * whole;
+      span.end_ns += iteration * whole;
+      span.iteration = iteration;
+      run.spans.push_back(span);
+    }
+  }
+  std::ranges::stable_sort(run.spans, {}, [](const Span& span) {
+    return std::tuple(span.iteration, span.start_ns, span.rank);
+  });
+  find_iterations(run);
+  for (const RecordedIteration& iteration : run.iterations) {
+    const std::span<Span> spans(run.spans.data() + iteration.begin,
+                                iteration.end - iteration.begin);
+    join_inputs(spans, SpanIndex(spans));
+  }
+  return run;
+}
+
+// A pause is a late launch, and makes no stage uneven: what stages take is what they compute.
+TEST(RecordedBasis, LimitsTellPausesFromUnevenStages) {
+  constexpr std::int64_t ms = 1'000'000;
+  const auto partition_of = [](const RecordedRun& run) {
+    const LaunchLoss loss = launch_loss(run);
+    const std::vector<Limit> limits = RecordedBasis(run, loss.ns).limits();
+    const auto found = std::ranges::find(limits, LimitKind::partition, &Limit::kind);
+    return found == limits.end() ? std::optional<Limit>() : *found;
+  };
+  const RecordedRun even = with_pauses({ms, ms, ms, ms}, 8 * ms);
+  EXPECT_FALSE(partition_of(even));
+  const LaunchLoss loss = launch_loss(even);
+  EXPECT_EQ(loss.rank, 1);
+  EXPECT_EQ(to_text(loss.action), "1B4");
+  EXPECT_GE(loss.action_gap_ns, 8 * ms);
+
+  const RecordedRun uneven = with_pauses({ms, 2 * ms, ms, ms}, 8 * ms);
+  const std::optional<Limit> limit = partition_of(uneven);
+  ASSERT_TRUE(limit);
+  EXPECT_EQ(limit->stage, 1);
+  EXPECT_EQ(limit->stage_ns, 4 * ms);
+  EXPECT_EQ(limit->mean_ns, 13 * ms / 4);
+}
+
 // Gaps before what a rank computes, but for those that nobody waits for.
 TEST(LaunchLoss, IsWhatGapsCost) {
   const ScheduleChoice choice = choose_schedule({.name = "1f1b", .ranks = 1, .microbatches = 3});
   Costs costs;
   costs.stages.assign(1, usual_stage_costs());
   RecordedRun run = record_run(choice.schedule, costs);
-  EXPECT_EQ(launch_loss_ns(run), 0);
+  EXPECT_EQ(launch_loss(run).ns, 0);
   std::int64_t later = 0;
   for (Span& span : run.spans) {
     if (span.action.kind == Kind::B) later += 300'000;
@@ -281,9 +368,14 @@ TEST(LaunchLoss, IsWhatGapsCost) {
     span.end_ns += later;
   }
   find_iterations(run);
-  EXPECT_EQ(launch_loss_ns(run), 900'000);
+  const LaunchLoss loss = launch_loss(run);
+  EXPECT_EQ(loss.ns, 900'000);
+  EXPECT_EQ(loss.rank, 0);
+  EXPECT_EQ(loss.rank_gaps_ns, 900'000);
+  EXPECT_EQ(loss.action.kind, Kind::B);
+  EXPECT_EQ(loss.action_gap_ns, 300'000);
   run.iterations.clear();
-  EXPECT_EQ(launch_loss_ns(run), 0);
+  EXPECT_EQ(launch_loss(run).ns, 0);
 }
 
 }  // namespace

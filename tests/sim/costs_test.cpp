@@ -296,7 +296,7 @@ TEST(Costs, PointsAtWhatIsWrong) {
        "stages[0].forward_messages_ns: 1e+16 is out of range"},
       {costs_json(
            R"("stages":[{"forward_ns":999999999999998,"backward_ns":1,"forward_messages_ns":@3}])"),
-       "stages[0].forward_messages_ns: 3 beside 999999999999998 ns of F are more than "
+       "stages[0].forward_messages_ns: 3 and 999999999999998 ns of F are more than "
        "1000000000000000 ns; use smaller times"},
       {costs_json(two_stages + R"(,"p2p":{"bandwidth_bytes_per_s":@0})"),
        "p2p.bandwidth_bytes_per_s: 0 is out of range"},

@@ -237,7 +237,7 @@ TEST(Dependencies, AreRefusedWhereTheyStand) {
   EXPECT_EQ(refused("1RECV_F0 after 0F1\n"),
             "p:10:16: 1RECV_F0 waits for nothing but its SEND; let 1F0 wait");
   EXPECT_EQ(refused("0OPTIMIZER after 0F1\n"),
-            "p:10:18: 0OPTIMIZER is of no microbatch; F, I, W, B and SEND may wait, for these or a "
+            "p:10:18: 0OPTIMIZER has no microbatch; F, I, W, B and SEND may wait, for these or a "
             "RECV");
   EXPECT_EQ(refused("(0F0;0B0)OVERLAP_F_B after 1F0\n"),
             "p:10:1: '(0F0;0B0)OVERLAP_F_B' is a cell; name one of its actions");
@@ -266,7 +266,7 @@ TEST(Dependencies, AreRefusedWhereTheyStand) {
             "p:5:322: 0F0 waits for more than 64 actions");
 }
 
-// Transfers that a pass places do not stand in their way.
+// Transfers placed by a pass do not conflict with them.
 TEST(Dependencies, ProgramsOfThemRunOnEveryTransport) {
   const std::string alone =
       "pipesim-program 1\nrank 0\ncompute 0F0 0F1 0B0 0B1\nrank 1\ncompute 1F0 1F1 1B0 1B1\n";

@@ -249,7 +249,7 @@ TEST(CalibratedExchanges, StatesAndStepsAreThoseOfOneReplica) {
   }
 }
 
-// Where nobody says how many parameters there are, what was sent does.
+// If the number of parameters is not given, it follows from what was sent.
 TEST(CalibratedExchanges, TellParametersByBytes) {
   RecordedRun run = measured_run(replicas_of(8, 1, 400), "a.json");
   run.about.costs_json.clear();

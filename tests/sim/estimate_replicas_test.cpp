@@ -18,7 +18,7 @@
 namespace pipesim {
 namespace {
 
-// Of the sum of tied gradients, beside its latency.
+// For the sum of tied gradients, in addition to its latency.
 std::int64_t carrying_ns(const Costs& costs) {
   const GroupCosts& sum = costs.tied_gradients.value();
   return costs.occupied_ns(sum.link(), sum.bytes);
@@ -232,7 +232,7 @@ TEST(EstimateReplicas, TheShardsThatAreWorstOffCount) {
   EXPECT_NEAR(static_cast<double>(reduction), (scatter + sum + scatter) * 2 * n / 25, 2);
 }
 
-// ---- Replicas that exchange beside compute
+// ---- Replicas that exchange concurrently with compute
 
 TEST(EstimateReplicas, BucketsAndPartsBecomeCollectives) {
   Training how = training(1, 512);

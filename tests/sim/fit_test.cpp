@@ -1,4 +1,4 @@
-// Fits to runs whose constants are known, since predictions with them stand for measurements.
+// Fits to runs whose constants are known, since predictions with them replace measurements.
 #include "sim/fit/fit.h"
 
 #include <gtest/gtest.h>
@@ -364,7 +364,7 @@ TEST(Fit, RefusesTooFewRuns) {
   EXPECT_EQ(refusal({two_sizes[0]}, Tells::kinds),
             "has 1 run, which is too little; measure 3 or more, or two with traces that give "
             "more times than the 7 constants that are fitted");
-  // Without messages each trace gives two times beside the iteration's.
+  // Without messages each trace gives two times besides the iteration's.
   EXPECT_EQ(refusal({lone_device[0], lone_device[1]}, Tells::kinds),
             "has 2 runs, which is too little; measure 3 or more, or two with traces that give "
             "more times than the 7 constants that are fitted: these give 6");

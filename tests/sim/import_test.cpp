@@ -258,7 +258,7 @@ TEST(ImportMegatron, Layouts) {
   refuse(four + "--pipeline-model-parallel-layout 'Et*8|t*8|t*8L'", "3 stages on 4 ranks");
   refuse(four + "--pipeline-model-parallel-layout 'Et*8|t*8|t*7|L'", "--layout");
   refuse(four + "--pipeline-model-parallel-layout nonsense", "letters");
-  refuse(four + "--decoder-first-pipeline-num-layers 4", "can't be dealt out");
+  refuse(four + "--decoder-first-pipeline-num-layers 4", "can't be divided");
 }
 
 TEST(ImportMegatron, Replicas) {

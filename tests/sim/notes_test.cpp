@@ -72,7 +72,7 @@ Noted notes_on(const AskedShape& asked) {
   return noted;
 }
 
-constexpr std::int64_t usual_pass_ns = 3'000'000;  // F + B, where nobody says otherwise
+constexpr std::int64_t usual_pass_ns = 3'000'000;  // F + B, by default
 
 // m microbatches take (m + p - 1)(F + B), of which (p - 1)(F + B) are bubble.
 TEST(Notes, FewMicrobatchesCostTheClosedFormsBubble) {

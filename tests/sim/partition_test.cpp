@@ -457,7 +457,7 @@ TEST(Partition, EndsWhenTimeRunsOut) {
     const Partition partition = find_partition(problem, Objective::iteration, limits, name_of);
     EXPECT_EQ(partition.end, SearchEnd::time);
     EXPECT_EQ(asked, after + 1);
-    EXPECT_EQ(partition.tried, after + 2);  // beside the even one and that of least bottleneck
+    EXPECT_EQ(partition.tried, after + 2);  // besides the even one and that of least bottleneck
     EXPECT_LE(partition.balanced.metrics.makespan_ns, last_ns);
     last_ns = partition.balanced.metrics.makespan_ns;
     expect_split(problem, partition.balanced);

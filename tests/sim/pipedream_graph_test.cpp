@@ -358,7 +358,7 @@ std::int64_t behind(const PipedreamGraph& graph, int number) {
   return graph.costs.layers[static_cast<std::size_t>(at - graph.layers.begin())].output_bytes;
 }
 
-// node17 starts a block: node18 to node25 beside it, and node26 adds both.
+// node17 starts a block: node18 to node25 run in parallel to it, and node26 adds both.
 TEST(PipedreamGraph, ACutInAResidualBlockCarriesTheShortcut) {
   const PipedreamGraph graph =
       read_pipedream_graph(testing::source_file("examples/partition/resnet50_graph.txt"));

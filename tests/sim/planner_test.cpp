@@ -98,7 +98,7 @@ TEST(PlanSpace, KeepsWhatIsAskedFor) {
   };
   EXPECT_EQ(refusal("schedul=1f1b").substr(0, 48),
             "--only: unknown axis 'schedul'; known, nearest f");
-  EXPECT_EQ(refusal("zero=7"), "--only zero: there is no '7' here; known: 0, 1, 2, 3");
+  EXPECT_EQ(refusal("zero=7"), "--only zero: '7' is not in the search space; known: 0, 1, 2, 3");
   EXPECT_EQ(refusal("zero"), "--only zero: which values? give some, as in zero=0,1,2,3");
 }
 

@@ -166,7 +166,7 @@ TEST(ProgramText, PointsAtWhatIsWrong) {
   EXPECT_EQ(error("pipesim-program 1\n"), "p:1:1: holds no rank; write `rank 0` and its streams");
   EXPECT_EQ(error(two_ranks + "rank 2\n"), "p:8:6: rank 2 has no action; every rank needs one");
   EXPECT_EQ(changed("0B0 0B1\n", "0B0 0BW1\n"),
-            "p:3:23: '0BW1' is of the dialect of 2024, which only CSV has; write B");
+            "p:3:23: '0BW1' is in the dialect of 2024, which only CSV has; write B");
   EXPECT_EQ(changed("rank 0\n", "rank 1\n"), "p:2:6: ranks are in order; this is `rank 0`");
   EXPECT_EQ(changed("rank 0\n", ""), "p:2:1: comes before `rank 0`");
   EXPECT_EQ(changed("0F1 0B0", "0F1 0G0"),
@@ -190,7 +190,7 @@ TEST(ProgramText, PointsAtWhatIsWrong) {
   EXPECT_EQ(changed("0SEND_F1 0RECV_B0", "0RECV_B0"), "p:4:37: rank 0: 0SEND_F1 is missing");
   EXPECT_EQ(changed("compute   1F0 1B0 1F1 1B1\n", ""),
             "p:6:46: rank 1: stage 1 has 0 of 2 forwards; every stage needs one per microbatch");
-  // What an action needs stands behind what waits for it, on another stream.
+  // What an action needs comes after an action that waits for it, on another stream.
   EXPECT_EQ(changed("1RECV_F0 1RECV_F1 1SEND_B0 1SEND_B1", "1SEND_B1 1RECV_F0 1RECV_F1 1SEND_B0"),
             "p:6:11: 1F0 needs 1RECV_F0, which is on transfers after 1SEND_B1, whose result "
             "is not there yet");

@@ -268,7 +268,7 @@ TEST(Receives, EarlyIsAsEarlyAsCanBe) {
       const std::size_t index = place.index;
       const auto list = early.actions[rank];
       const Action receive = list[index];
-      // What stands before it in the list, RECVs aside.
+      // What comes before it in the list, ignoring RECVs.
       std::size_t before = 0;
       for (std::size_t k = 0; k < index; ++k) before += is_receive(list[k].kind) ? 0 : 1;
       const auto with_it_behind = [&](std::size_t count) {
@@ -343,7 +343,7 @@ TEST(Receives, LiesBetweenEarlyAndJustInTime) {
   }
 }
 
-// RECVs of one edge stand in the order of its SENDs wherever they are not put by their need.
+// RECVs of one edge are in the order of its SENDs unless they are placed by need.
 TEST(Receives, EdgesKeepTheirOrder) {
   std::mt19937_64 random(54);
   int others = 0;

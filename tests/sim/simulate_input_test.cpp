@@ -409,7 +409,7 @@ TEST(SimulateInput, CostsOfOtherRanksAreRefused) {
   EXPECT_EQ(testing::input_error_of([&] {
               simulate_input(make_input_program({"base", 2, 1}), costs);
             }),
-            "costs are of 3 ranks, but the input pipeline has 2; give the same");
+            "costs are for 3 ranks, but the input pipeline has 2; give the same");
 }
 
 }  // namespace

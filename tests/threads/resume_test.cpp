@@ -247,8 +247,8 @@ TEST(Resume, AnotherTrainingIsRefused) {
       [](TrainingJob& job) {
         job.model.name = "other", job.model.blocks = 2, job.layout = {2, 2};
       },
-      "is of model 'tiny', not 'other'");
-  expect([](TrainingJob& job) { job.model.mlp_size = 16; }, "is of another model 'tiny'");
+      "is for model 'tiny', not 'other'");
+  expect([](TrainingJob& job) { job.model.mlp_size = 16; }, "is for another model 'tiny'");
   expect([](TrainingJob& job) { job.seed = 2; }, "was made with --seed 1, not 2");
   expect([](TrainingJob& job) { job.sequence_length = 2; }, "--sequence-length 4, not 2");
   expect([](TrainingJob& job) { job.warmup = 1; }, "--warmup 0, not 1");

@@ -409,7 +409,7 @@ TEST(EventTrace, OfAFileCutOff) {
   const EventTrace trace = event_trace_of(R"({"traceEvents":[
     {"ph":"X","pid":1,"tid":1,"name":"x","ts":1,"dur":2},{"ph":"X","pid":1,)");
   EXPECT_TRUE(trace.truncated);
-  EXPECT_EQ(warned(trace, "ends in the middle, after 1 whole event"), 1);
+  EXPECT_EQ(warned(trace, "ends in the middle, after 1 complete event"), 1);
   EXPECT_EQ(trace.slices.size(), 1U);
 }
 

@@ -76,7 +76,7 @@ TEST(InputProgramText, WrongLinesAreNamed) {
   EXPECT_EQ(program_error("pipesim-program 1\n"),
             "p:1: it begins with 'pipesim-program', not with `pipesim-input-program 1`");
   EXPECT_EQ(program_error("pipesim-input-program 2\n"),
-            "p:1: it is of version '2'; this reads version 1");
+            "p:1: its version is '2'; this reads version 1");
   EXPECT_EQ(program_error(""), "p:1: it is empty");
   EXPECT_EQ(program_error("pipesim-input-program 1\nrank 0\n"), "p:3: `batches N` is missing");
   EXPECT_EQ(program_error("pipesim-input-program 1\nbatches 1\n"),
@@ -103,7 +103,7 @@ TEST(InputProgramFaults, WhatABatchLacksOrHasTwiceIsNamed) {
   EXPECT_EQ(changed("compute   UPDATE0\n", "compute UPDATE0\ncompute UPDATE0\n"),
             "p:18: rank 0: UPDATE0 is given twice");
   EXPECT_EQ(changed("compute   UPDATE0\n", "compute UPDATE0\ncompute LOOKUP1\n"),
-            "p:18: rank 0: LOOKUP1 is of batch 1, but batches are 0 to 0");
+            "p:18: rank 0: LOOKUP1 is for batch 1, but batches are 0 to 0");
   EXPECT_EQ(changed("host      NEXT0", "memcpy NEXT0"),
             "p:5: rank 0: NEXT0 is on stream memcpy, but the host does it: host");
   EXPECT_EQ(changed("memcpy    COPY0", "host COPY0"),

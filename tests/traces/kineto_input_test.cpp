@@ -81,7 +81,7 @@ TEST(KinetoInput, RefusesARankTwice) {
   const std::string message =
       refusal_of({recorded("1f1b.rank0.json.gz"), recorded("interleaved.rank0.json.gz")});
   EXPECT_NE(message.find("1f1b.rank0.json.gz and "), std::string::npos) << message;
-  EXPECT_NE(message.find("interleaved.rank0.json.gz: both are of rank 0; give one of each rank"),
+  EXPECT_NE(message.find("interleaved.rank0.json.gz: both are from rank 0; give one for each rank"),
             std::string::npos)
       << message;
 }
@@ -89,7 +89,7 @@ TEST(KinetoInput, RefusesARankTwice) {
 TEST(KinetoInput, RefusesAPartOfThePipeline) {
   const std::string message = refusal_of({recorded("interleaved.rank0.json.gz")});
   EXPECT_NE(
-      message.find("nothing here is of stages 1, 3: files of some ranks are not given (1 of 2 "
+      message.find("nothing here is from stages 1, 3: files of some ranks are not given (1 of 2 "
                    "here), or their kernels were lost; give the files of all ranks of the "
                    "pipeline"),
       std::string::npos)
@@ -99,7 +99,7 @@ TEST(KinetoInput, RefusesAPartOfThePipeline) {
 // Ranges that name no stage are of the first rank that is given, but their messages tell.
 TEST(KinetoInput, RefusesARankWhoseNeighbourIsNotGiven) {
   const std::string message = refusal_of({recorded("gpipe.rank1.json.gz")});
-  EXPECT_NE(message.find("nothing here is of the stage at the other end of 0RECV_F0: files of "
+  EXPECT_NE(message.find("nothing here is from the stage at the other end of 0RECV_F0: files of "
                          "some ranks are not given (1 of 2 here)"),
             std::string::npos)
       << message;

@@ -139,10 +139,10 @@ TEST(Pipelines, NeedNotBeTheWholeJob) {
   const JobFiles more(of, {}, {0, 1, 2, 3, 4, 6});
   expect_said(more.read(),
               "ranks 0, 2, 4, 6 of the job's 8 are its pipeline; left out: ranks 1, 3, whose "
-              "pipelines are not given whole");
+              "pipelines are incomplete");
   const JobFiles less(of, {}, {0, 2, 6});
   EXPECT_EQ(less.refusal(),
-            "r0.json: its pipeline is of the ranks 0, 2, 4, 6, and no file is of rank 4; give the "
+            "r0.json: its pipeline has the ranks 0, 2, 4, 6, and no file is from rank 4; give the "
             "files of all ranks of a pipeline");
 }
 
@@ -190,7 +190,7 @@ TEST(Pipelines, RefuseWhatDoesNotFit) {
             "--replica: the files hold 4 pipelines, and 9 is none: 1 of the ranks 0, 4; 2 of the "
             "ranks 1, 5; 3 of the ranks 2, 6; 4 of the ranks 3, 7");
   EXPECT_EQ(files.refusal(by_ranks({0, 8})),
-            "--ranks: no file is of rank 8; the files are of ranks 0, 1, 2, 3, 4, 5, 6, 7");
+            "--ranks: no file is from rank 8; the files are from ranks 0, 1, 2, 3, 4, 5, 6, 7");
   EXPECT_EQ(files.refusal(by_ranks({0, 0})), "--ranks: 0 is given twice; name each rank once");
   EXPECT_EQ(files.refusal(by_ranks({4})),
             "--ranks: the schedule has 2 ranks, and 1 is named; name one of each");
@@ -201,7 +201,7 @@ TEST(Pipelines, RefuseWhatDoesNotFit) {
             "--replica says which of several files are a pipeline's, and one is given; omit it");
   const JobFiles nameless(of, [](int, Json& trace) { trace.erase("distributedInfo"); });
   EXPECT_EQ(nameless.refusal(by_ranks({0, 4})),
-            "--ranks: r0.json does not say which rank it is of; put it into its name, as "
+            "--ranks: r0.json does not say which rank it is from; put it into its name, as "
             "trace.rank3.json");
 }
 
@@ -217,12 +217,12 @@ TEST(Pipelines, RefuseFilesOfTwoJobs) {
     if (rank == 4) trace["distributedInfo"]["pg_config"][3]["ranks"] = {2, 4};
   });
   EXPECT_EQ(groups.refusal(),
-            "r0.json and r4.json: the one's pipeline is of the ranks 0, 4, the other's of 2, 4; "
+            "r0.json and r4.json: the first one's pipeline has the ranks 0, 4, the other's 2, 4; "
             "give files of one job");
   const JobFiles twice(of, [](int rank, Json& trace) {
     if (rank == 5) trace["distributedInfo"]["rank"] = 1;
   });
-  EXPECT_EQ(twice.refusal(), "r1.json and r5.json: both are of rank 1; give one of each rank");
+  EXPECT_EQ(twice.refusal(), "r1.json and r5.json: both are from rank 1; give one for each rank");
 }
 
 TEST(Pipelines, HaveGroupsByManyNames) {

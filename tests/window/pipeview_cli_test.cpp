@@ -107,13 +107,10 @@ TEST(PipeviewCommand, PlaysWithoutTraces) {
   const TraceFiles files;
   std::set<std::string> pictures;
   const std::vector<std::vector<std::string>> flags{
-      {"--schedule", "interleaved"},
-      {"--stages", "6"},
-      {"--microbatches", "5"},
-      {"--forward", "3ms"},
-      {"--backward", "1.5ms"},
-      {"--memory-cap", "1GiB"},
-      {"--schedule", "interleaved", "--virtual-stages", "3"}};
+      {"--schedule", "interleaved"}, {"--stages", "6"},
+      {"--microbatches", "5"},       {"--forward", "3ms"},
+      {"--backward", "1.5ms"},       {"--p2p-latency", "300us"},
+      {"--memory-cap", "1GiB"},      {"--schedule", "interleaved", "--virtual-stages", "3"}};
   const auto picture = [&](std::vector<std::string> each) {
     each.insert(each.begin(), {"--screenshot", files / "a.png", "--size", "1024x700"});
     const auto outcome = pipeview(each);
@@ -151,6 +148,8 @@ TEST(PipeviewCommand, WrongFlagsAreRefused) {
   expect_refused({plan, "--screenshot", png, "--playground"}, 2, "--playground");
   expect_refused({plan, "--screenshot", png, "--stages", "4"}, 2, "--stages");
   expect_refused({plan, "--report", "--forward", "1ms"}, 2, "--forward");
+  expect_refused({plan, "--screenshot", png, "--p2p-latency", "1ms"}, 2, "--p2p-latency");
+  expect_refused({"--screenshot", png, "--p2p-latency", "fast"}, 2, "--p2p-latency");
   expect_refused({"--screenshot", png, "--stages", "0"}, 2, "--stages");
   expect_refused({"--screenshot", png, "--microbatches", "100000000"}, 2, "at most 4096");
   expect_refused({"--screenshot", png, "--stages", "5000"}, 2, "at most 64");
@@ -216,7 +215,7 @@ TEST(PipeviewCommand, TakesWhatIsSaidOfProfiles) {
       expect_refused(with(flags), 2, part);
     };
     refused({"--schedule", order, "--replica", "9"}, "9 is none: 1 of the ranks 0, 4");
-    refused({"--schedule", order, "--ranks", "0,9"}, "no file is of rank 9");
+    refused({"--schedule", order, "--ranks", "0,9"}, "no file is from rank 9");
     refused({"--schedule", order, "--ranks", "0,0"}, "0 is given twice");
     refused({"--schedule", order, "--ranks", "0"}, "the schedule has 2 ranks, and 1 is named");
     refused({"--schedule", order, "--ranks", "x"}, "'x' is not a rank");

@@ -154,7 +154,7 @@ TEST_F(WindowKeys, CtrlPFiltersTracks) {
       "rank 13");
   EXPECT_EQ(filter->answer(), "");
   QTest::keyClicks(&filter->line(), "7");
-  EXPECT_EQ(filter->answer(), "no track is called so");
+  EXPECT_EQ(filter->answer(), "no track has that name");
   filter->line().setText(" RANK 13");
   EXPECT_EQ(session.picture().groups.size(), 1U);
   EXPECT_EQ(filter->answer(), "");
@@ -176,7 +176,7 @@ TEST_F(WindowKeys, TheFilterSaysWhatIsFiltered) {
   EXPECT_EQ(session.view().filter, "rank 13");
   EXPECT_EQ(filter->line().text(), "rank 13");
   QTest::keyClicks(&filter->line(), "7");
-  EXPECT_EQ(filter->answer(), "no track is called so");
+  EXPECT_EQ(filter->answer(), "no track has that name");
   // What is opened is shown whole.
   session.open(opened(session.document(), session.view().options));
   EXPECT_EQ(session.view().filter, "");

@@ -15,7 +15,7 @@ std::size_t digits_at(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
 }
 
-// An exponent, taken off `text`: nothing beyond a million is told apart.
+// Removes an exponent from `text`, clamped to a million.
 bool take_exponent(std::string_view& text, std::int64_t& exponent) {
   if (text.empty() || (text.front() != 'e' && text.front() != 'E')) return true;
   text.remove_prefix(1);
@@ -51,7 +51,7 @@ ScaledDecimal scale_decimal(std::string_view text, int scale) {
   if (whole.empty() && fraction.empty()) return not_a_number;
   if (!take_exponent(text, exponent) || !text.empty()) return not_a_number;
 
-  // The digits up to the scaled decimal point count, the next one rounds.
+  // Digits up to the scaled decimal point count, the next one rounds.
   const auto count = static_cast<std::int64_t>(whole.size() + fraction.size());
   const std::int64_t point = static_cast<std::int64_t>(whole.size()) + exponent + scale;
   const auto digit = [&](std::int64_t i) {

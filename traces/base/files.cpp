@@ -29,7 +29,7 @@ Error unreadable(const std::string& path, std::string_view why) {
 }
 
 int open_for_reading(const std::string& path) {
-  // What has no end, as /dev/zero, or waits for someone to type.
+  // Endless files, such as /dev/zero, and terminals.
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 && (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode))) {
     throw unreadable(path, "it is a device; give a file or a pipe");
@@ -86,7 +86,7 @@ struct InputFile::State {
     if (fd >= 0) ::close(fd);
   }
 
-  // Up to so many bytes; 0 at the end.
+  // Reads up to `size` bytes; 0 at the end.
   std::size_t read_raw(char* to, std::size_t size) {
     ssize_t got = 0;
     do {
@@ -97,7 +97,7 @@ struct InputFile::State {
     return static_cast<std::size_t>(got);
   }
 
-  // Reads ahead until there are so many bytes, or the file ends; whether there are.
+  // Reads ahead until there are `least` bytes, or the file ends; returns whether there are.
   bool look(std::size_t least) {
     constexpr std::size_t stretch = std::size_t{1} << 16;
     while (ahead.size() - at < least) {
@@ -134,9 +134,9 @@ struct InputFile::State {
     return got;
   }
 
-  // What was unpacked before the data break off counts.
+  // Data unpacked before they break off count.
   std::size_t read_gzip(char* to, std::size_t size) {
-    constexpr std::size_t most = std::size_t{1} << 30;  // that zlib counts
+    constexpr std::size_t most = std::size_t{1} << 30;  // zlib's counters are 32 bits
     std::size_t got = 0;
     while (got < size && !is_over) {
       if (!look(1)) {
@@ -154,7 +154,7 @@ struct InputFile::State {
       got += room - gzip->avail_out;
       if (status == Z_MEM_ERROR) throw unreadable(path, "out of memory");
       if (status == Z_STREAM_END) {
-        is_over = !gzip_begins();  // what is behind may be anything
+        is_over = !gzip_begins();  // anything may follow
         if (!is_over) ::inflateReset(&*gzip);
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
         is_over = damaged = true;
@@ -200,8 +200,7 @@ struct OutputFile::State {
   std::string buffer;
   bool is_open = false;
 
-  // A path that can't be opened is the wrong path; what fails later is not the
-  // path's fault.
+  // A path that can't be opened is an input error; later failures are not the path's fault.
   [[noreturn]] void fail(std::string_view what) const {
     const auto message = fmt::format("cannot {} {}: {}", what, quote(path), std::strerror(errno));
     throw is_open ? work_error(message) : input_error(message);
@@ -226,11 +225,11 @@ struct OutputFile::State {
     }
   }
 
-  // A file without a name where the file system has such: it vanishes with
-  // the process, however that ends.
+  // An unnamed file if the file system supports it: it vanishes with the process, however that
+  // ends.
   void open_temporary() {
     constexpr mode_t mode = 0666;
-    if (::access("/proc/self/fd", X_OK) == 0) {  // by which it gets its name in the end
+    if (::access("/proc/self/fd", X_OK) == 0) {  // needed to name it in the end
       fd = ::open(folder().c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
       if (fd >= 0) return;
       if (errno != EOPNOTSUPP && errno != EISDIR) fail("write");
@@ -266,8 +265,8 @@ struct OutputFile::State {
 
 namespace {
 
-// The descriptor that a name such as /dev/stdout stands for, or -1: what is
-// written there goes where it points, at its position.
+// The descriptor of a name such as /dev/stdout, or -1: output goes to the open file, at its
+// position.
 int inherited_descriptor(std::string_view path) {
   if (path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -309,7 +308,7 @@ OutputFile::OutputFile(std::string path, bool gzip) : state_(std::make_unique<St
     if (char resolved[PATH_MAX]; exists && ::realpath(state.path.c_str(), resolved) != nullptr) {
       state.target = resolved;  // replace what a link points at, not the link
     }
-    // An unnamed file would find out in the end.
+    // An unnamed file would fail only in the end.
     const std::string name = state.target.substr(state.target.rfind('/') + 1);
     const long longest = ::pathconf(state.folder().c_str(), _PC_NAME_MAX);
     if (longest > 0 && name.size() > static_cast<std::size_t>(longest)) {
@@ -317,7 +316,7 @@ OutputFile::OutputFile(std::string path, bool gzip) : state_(std::make_unique<St
       state.fail("write");
     }
     state.open_temporary();
-    // A new file gets what the umask leaves, an existing one keeps what it has.
+    // A new file gets the umask's permissions, an existing one keeps its own.
     if (exists && ::fchmod(state.fd, info.st_mode & 07777U) != 0) state.fail("write");
   }
   if (gzip) {

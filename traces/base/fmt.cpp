@@ -1,4 +1,4 @@
-// What fmt's headers declare and leave to its library, as its own src/format.cc has it.
+// The definitions that fmt's headers leave to its library, as in its src/format.cc.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t deepest = 64;
 
-// Builds JsonValues from RapidJSON's events. `stream` tells how far the
-// reader has come, from which the start of the token just read follows.
+// Builds JsonValues from RapidJSON's events. `stream` has the reader's position, from which the
+// start of the token just read follows.
 class Builder {
  public:
   Builder(std::string_view text, const rapidjson::MemoryStream& stream)
@@ -29,7 +29,7 @@ class Builder {
   const std::string& complaint() const { return complaint_; }
   std::pair<int, int> position() const { return {line_, column_}; }
 
-  // Moves to an absolute offset, which never lies before an earlier one.
+  // Moves to an absolute offset, which never decreases.
   void locate(std::size_t offset) {
     for (; at_ < offset && at_ < text_.size(); ++at_) {
       if (text_[at_] == '\n') {

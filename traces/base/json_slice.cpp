@@ -7,8 +7,8 @@
 namespace pipesim {
 namespace {
 
-// Behind the closing quote of the string that begins there: one with an even number of
-// backslashes before it.
+// The position after the closing quote of the string that begins there: the quote with an even
+// number of backslashes before it.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   for (;;) {
     at = text.find('"', at + 1);

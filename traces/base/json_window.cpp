@@ -36,16 +36,17 @@ const char* find(const ByteSet& set, const char* at) {
   return at;
 }
 
-// Where a word that is no JSON starts: as RapidJSON takes it.
+// Respells a word that is not JSON as RapidJSON accepts it.
 void respell(char* word) {
   if (std::strncmp(word, "nan", 3) == 0) std::memcpy(word, "NaN", 3);
   if (std::strncmp(word, "inf", 3) == 0) *word = 'I';
 }
 
-// What is of note may go on for so many bytes: a pair of escapes such as \ud83d\ude00.
+// The longest noteworthy sequence in bytes: a pair of escapes such as \ud83d\ude00.
 constexpr std::size_t longest_note = 12;
 
-// The 16 bits of the escape that a text starts with, such as \u00e9; nothing of another.
+// The 16 bits of the escape at the start of a text, such as \u00e9; nothing if it starts with
+// another character.
 std::optional<unsigned> unit_of(std::span<const char> text) {
   if (text.size() < 6 || text[0] != '\\' || text[1] != 'u') return std::nullopt;
   unsigned unit = 0;
@@ -54,8 +55,8 @@ std::optional<unsigned> unit_of(std::span<const char> text) {
   return unit;
 }
 
-// Half of a pair without the other becomes the replacement character. Returns how many bytes
-// the escape has, or the pair.
+// Replaces half of a surrogate pair by the replacement character. Returns the bytes of the escape,
+// or of the pair.
 std::size_t respell_escape(std::span<char> text) {
   const auto first = unit_of(text);
   if (!first || *first < 0xd800 || *first > 0xdfff) return 2;

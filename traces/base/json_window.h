@@ -57,7 +57,7 @@ class JsonWindow {
   std::size_t end_ = 0;
   std::int64_t passed_ = 0;  // bytes before the window
   char behind_ = '\0';       // the byte replaced by the zero after a value, at at_
-  bool is_held_ = false;     // it stands there
+  bool is_held_ = false;     // the zero is there
   bool at_end_ = false;      // of the file
 };
 

@@ -17,7 +17,7 @@ namespace pipesim {
 
 namespace {
 
-// All of a file that the kernel makes up as it is read; empty where there is none.
+// The contents of a file that the kernel generates; empty if there is none.
 std::string text_in(const std::string& file) {
   std::string text;
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
@@ -30,7 +30,7 @@ std::string text_in(const std::string& file) {
   return text;
 }
 
-// The number that a text begins with, behind blanks.
+// The number at the start of a text, after blanks.
 std::optional<std::int64_t> number_of(std::string_view text) {
   text = strip(text);
   std::int64_t number = 0;
@@ -38,7 +38,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   return end.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-// The same behind `key`, which begins one of the lines.
+// The same after `key`, at the start of one of the lines.
 std::optional<std::int64_t> number_behind(std::string_view key, std::string_view lines) {
   for (const std::string_view line : split(lines, '\n')) {
     if (line.starts_with(key)) return number_of(line.substr(key.size()));
@@ -46,15 +46,15 @@ std::optional<std::int64_t> number_behind(std::string_view key, std::string_view
   return std::nullopt;
 }
 
-// What a group leaves, where that is less than `most`. `second`: it is of the second version.
+// The free memory of a cgroup, if less than `most`. `second`: a version 2 cgroup.
 std::int64_t left_by(const std::string& folder, bool second, std::int64_t most) {
   const auto limit = number_of(text_in(folder + (second ? "memory.max" : "memory.limit_in_bytes")));
   if (!limit) return most;
   std::int64_t used =
       number_of(text_in(folder + (second ? "memory.current" : "memory.usage_in_bytes")))
           .value_or(0);
-  if (*limit - used >= most) return most;  // its statistics take the kernel long
-  // Pages of files, which the system gives up before it lacks memory.
+  if (*limit - used >= most) return most;  // its statistics are slow
+  // File pages, which the system drops before it runs out of memory.
   used -= number_behind("inactive_file ", text_in(folder + "memory.stat")).value_or(0);
   return std::clamp<std::int64_t>(*limit - std::max<std::int64_t>(0, used), 0, most);
 }
@@ -95,7 +95,7 @@ std::int64_t available_memory_bytes() {
 }
 
 void check_memory(const std::string& what, double bytes) {
-  constexpr double slack = 16 << 20;  // what does not grow with the problem
+  constexpr double slack = 16 << 20;  // memory that does not grow with the problem
   bytes = bytes * 1.1 + slack;
   const auto available = static_cast<double>(available_memory_bytes());
   if (bytes <= available) return;

@@ -13,8 +13,8 @@ void PackedColumn::close_block() {
   const std::size_t first = bytes_.empty() ? 0 : bytes_.size() - behind;
   Block made;
   made.least = least;
-  made.first = first & (~std::uint64_t{0} >> 8);
-  made.bits = static_cast<std::uint8_t>(needed > 56 ? 64 : needed);
+  made.first = first & 0xff'ffff'ffff'ffff;
+  made.bits = (needed > 56 ? 64 : needed) & 0xff;
   blocks_.push_back(made);
   if (made.bits == 0) return;
   bytes_.resize(first + block / 8 * made.bits + behind);

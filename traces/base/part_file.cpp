@@ -12,7 +12,7 @@
 namespace pipesim {
 namespace {
 
-// What a handler may read: it may interrupt anything.
+// State that a signal handler may read: it may interrupt anything.
 struct Slot {
   enum State : int { empty, filling, filled };
   std::atomic<int> state = empty;

@@ -16,7 +16,7 @@ double polynomial(const std::array<double, count>& factors, double x) {
   return sum;
 }
 
-// log((1 + s) / (1 - s)) / (2 s), of |s| below 0.18.
+// log((1 + s) / (1 - s)) / (2 s), for |s| below 0.18.
 double artanh_ratio(double s) {
   constexpr std::array<double, 11> factors{1,        1.0 / 3,  1.0 / 5,  1.0 / 7,
                                            1.0 / 9,  1.0 / 11, 1.0 / 13, 1.0 / 15,
@@ -24,7 +24,7 @@ double artanh_ratio(double s) {
   return polynomial(factors, s * s);
 }
 
-// (e^x - 1) / x, of |x| below 0.35.
+// (e^x - 1) / x, for |x| below 0.35.
 double small_exponential_ratio(double x) {
   constexpr auto factors = [] {
     std::array<double, 14> all{1};
@@ -52,7 +52,7 @@ double exponential(double x) {
   constexpr double least = -746;
   if (x > most) return std::numeric_limits<double>::infinity();
   if (x < least) return 0;
-  // In two parts, the first of which has zeros at its end, so that its multiples are exact.
+  // In two parts, the first with trailing zeros, so that its multiples are exact.
   constexpr double upper = 0x1.62e42fee00000p-1;
   constexpr double lower = 0x1.a39ef35793c76p-33;
   const double twos = std::floor(x / std::numbers::ln2 + 0.5);

@@ -160,6 +160,22 @@ std::int64_t parse_flops_per_second(std::string_view text, std::string_view wher
   return rate;
 }
 
+namespace {
+
+// "1,024".
+bool has_thousands(std::string_view text) {
+  const std::vector<std::string_view> groups = split(text, ',');
+  const auto is_number = [](std::string_view group) {
+    return !group.empty() && group.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return groups.size() > 1 && groups.front().size() <= 3 && is_number(groups.front()) &&
+         std::ranges::all_of(groups.begin() + 1, groups.end(), [&](std::string_view group) {
+           return group.size() == 3 && is_number(group);
+         });
+}
+
+}  // namespace
+
 int parse_count(std::string_view text, std::string_view where) {
   text = strip(text);
   std::int64_t value = 0;
@@ -169,7 +185,10 @@ int parse_count(std::string_view text, std::string_view where) {
     throw input_error(
         fmt::format("{}: {} is too large; the limit is {}", where, quote(text), max_count));
   }
-  if (!whole) throw input_error(fmt::format("{}: {} is not a whole number", where, quote(text)));
+  if (!whole) {
+    throw input_error(fmt::format("{}: {} is not a whole number{}", where, quote(text),
+                                  has_thousands(text) ? "; write it without commas" : ""));
+  }
   if (value < 1) throw input_error(fmt::format("{}: {} must be 1 or more", where, value));
   return static_cast<int>(value);
 }
@@ -204,7 +223,7 @@ std::string format_time(std::int64_t ns) {
 
 std::string format_duration(std::int64_t ns) {
   const double value = static_cast<double>(ns);
-  // A unit is taken from where three digits of the smaller one would round to it.
+  // A unit is used from where three digits of the smaller one would round to it.
   const Unit* unit = &duration_units.front();
   constexpr double hours_to_days = 48;
   for (const Unit& larger : duration_units) {
@@ -256,7 +275,7 @@ std::string plural(std::int64_t count, std::string_view singular, std::string_vi
 }
 
 std::vector<std::string> nearest_first(std::string_view name, std::vector<std::string> known) {
-  // What is like it is so from the beginning; a name of a megabyte isn't worth more.
+  // Similar names are similar from the beginning; a name of a megabyte isn't worth more.
   constexpr std::size_t compared = 64;
   std::vector<std::pair<std::size_t, std::size_t>> by_distance;
   for (const std::string& other : known) {
@@ -278,8 +297,8 @@ std::string unknown_name(std::string_view what, std::string_view name,
 
 namespace {
 
-// Whether a character of that many bytes would act on a terminal or turn the text around:
-// controls, separators of lines, marks of direction.
+// Whether a character of that many bytes would affect a terminal or reverse the text: controls,
+// line separators, direction marks.
 bool is_control(std::string_view text, std::size_t size) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   if (size == 1) return byte(0) < 0x20 || byte(0) == 0x7f;

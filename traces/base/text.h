@@ -1,4 +1,4 @@
-// Quantities with units, names with suggestions, text for people.
+// Quantities with units, names with suggestions, readable text.
 //
 // Pure functions; any thread may call them. Times are int64 nanoseconds,
 // sizes int64 bytes, rates int64 bytes per second.

@@ -32,7 +32,7 @@ std::string valid_utf8(std::string_view text) {
 std::string_view utf8_prefix(std::string_view text, std::size_t most_bytes) {
   if (text.size() <= most_bytes) return text;
   for (std::size_t cut = most_bytes; cut + 4 > most_bytes && cut > 0; --cut) {
-    // A character that began before the cut and goes on behind it.
+    // A character that spans the cut.
     const std::size_t size = utf8_size(text.substr(cut - 1));
     if (size > 1 && cut - 1 + size > most_bytes) return text.substr(0, cut - 1);
   }

@@ -23,7 +23,7 @@
 namespace pipesim {
 namespace {
 
-// What was not expected on the command line, with the nearest names known.
+// The unexpected words of the command line, with the nearest known names.
 std::string unexpected(const CLI::App& command, const std::string& name,
                        const std::vector<std::string>& extras) {
   const std::string extra = extras.empty() ? "" : extras.front();
@@ -41,8 +41,8 @@ std::string unexpected(const CLI::App& command, const std::string& name,
   return unknown_name("subcommand", extra, known);
 }
 
-// Where standard input, output or error is closed, no file that is opened takes its place:
-// using it goes on failing.
+// If standard input, output or error is closed, occupies its descriptor, so that no opened file
+// gets it and using it still fails.
 void occupy_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) >= 0) continue;
@@ -163,7 +163,7 @@ CommandDescription CommandLine::describe(const std::vector<KnownNames>& known) {
     flag.values = values_in(flag.type);
     flag.paths = paths_of(flag.type);
     for (const auto& [of, names] : known) {
-      // FILE alone is no name.
+      // FILE alone is not a name.
       const bool may_be_named = flag.paths == Paths::none || flag.type.starts_with("NAME|");
       if (may_be_named &&
           (of == flag.names.back() || of == app_.get_name() + " " + flag.names.back())) {
@@ -211,7 +211,7 @@ std::vector<std::string> CommandLine::translated() const {
   return words;
 }
 
-// Why what is left of the arguments was not expected.
+// Why the remaining arguments were not expected.
 std::string CommandLine::unexpected_words() const {
   const std::vector<std::string> extras = app_.remaining(true);
   const std::string flag = extras.empty() ? "" : extras.front().substr(0, extras.front().find('='));
@@ -227,7 +227,7 @@ void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
   require_subcommands();
   arguments_.assign(argv + std::min(argc, 1), argv + argc);
   std::vector<std::string> words = translated();
-  std::ranges::reverse(words);  // as CLI11 takes them
+  std::ranges::reverse(words);  // the order that CLI11 expects
   try {
     app_.parse(words);
   } catch (const CLI::CallForHelp&) {
@@ -239,7 +239,7 @@ void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
   } catch (const CLI::ExtrasError&) {
     throw input_error(unexpected_words());
   } catch (const CLI::ParseError& error) {
-    // One that lacks a subcommand may have one of another name.
+    // A missing subcommand may be misspelt.
     const bool lacks_command = !chosen().commands_.empty() && !chosen().work_;
     if (lacks_command && !app_.remaining(true).empty()) throw input_error(unexpected_words());
     throw input_error(fmt::format("{}; see `{} --help`", error.what(), chosen().full_name()));

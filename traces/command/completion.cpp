@@ -34,7 +34,7 @@ std::string quoted(const std::string& text) { return "'" + replaced(text, "'", "
 
 // ---- bash
 
-// A case of bash's that sets what may be typed.
+// A bash case that sets the candidates.
 std::string bash_case(const Names& patterns, const std::string& sets) {
   return fmt::format("    {})\n      {} ;;\n", fmt::join(patterns, " | \\\n      "), sets);
 }
@@ -45,7 +45,7 @@ std::string bash_offer(const Names& values, Paths paths) {
 }
 
 std::string bash_values(const CommandDescription& program) {
-  std::map<std::string, Names> flags;  // by what they are given
+  std::map<std::string, Names> flags;  // by their values
   for_each(program, [&](const CommandDescription& command) {
     for (const FlagDescription& flag : command.flags) {
       if (flag.type.empty()) continue;
@@ -139,7 +139,7 @@ std::string zsh_action(const FlagDescription& flag) {
   return fmt::format("{{compadd -- {}; {}}}", values, files);
 }
 
-// Of a text and what it is called.
+// A zsh message with its name.
 std::string zsh_text(const FlagDescription& flag, const std::string& name) {
   return fmt::format("{}:{}:{}", flag.may_be_alone ? ":" : "", replaced(name, ":", "\\:"),
                      zsh_action(flag));

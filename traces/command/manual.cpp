@@ -13,8 +13,8 @@ namespace {
 // A command on a page of 80 columns, seven of which are its margin.
 constexpr std::size_t command_width = 71;
 
-// Text as it is: what roff would read as its own, or set as a typographer's sign, is escaped.
-// What stands between backquotes is bold.
+// Literal text: characters with a meaning in roff, or set as typographic signs, are escaped. Text
+// between backquotes is bold.
 std::string roff(std::string_view text) {
   std::string set;
   bool bold = false;
@@ -39,7 +39,7 @@ std::string roff(std::string_view text) {
 std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
 std::string italic(std::string_view text) { return "\\fI" + roff(text) + "\\fR"; }
 
-// As it is typed in bold, what stands for something else in italics.
+// Literal words in bold, placeholders in italics.
 std::string type_text(const std::string& type) {
   const std::vector<std::string> values = values_in(type);
   std::string text;
@@ -93,7 +93,7 @@ std::vector<Group> groups_of(const CommandDescription& command) {
   return groups;
 }
 
-// A command in words, and flags with what they are given.
+// A command's words, with flags and their values together.
 std::vector<std::string> parts_of(std::string_view command) {
   std::vector<std::string> parts;
   bool quoted = false;
@@ -146,7 +146,7 @@ struct Footer {
 Footer read_footer(const std::string& footer) {
   Footer result;
   bool in_examples = false;
-  bool in_text = false;  // goes on with the next line
+  bool in_text = false;  // continues on the next line
   std::string command;   // not yet written
   const auto write_command = [&] {
     if (command.empty()) return;
@@ -200,7 +200,7 @@ std::string names_of(const std::vector<FlagDescription>& flags) {
   return names;
 }
 
-// A command below the program, and those below it.
+// A subcommand, and its own subcommands.
 std::string command_section(const CommandDescription& command, const CommandDescription& program) {
   std::string text = subheading(command.name) + roff(command.about) + "\n";
   for (const FlagDescription& argument : command.arguments) text += entry(argument);
@@ -226,7 +226,7 @@ void add_usages(const CommandDescription& command, std::string& text) {
   for (const CommandDescription& below : command.commands) add_usages(below, text);
 }
 
-// What the program does, up to the first comma or the like.
+// The program's summary, up to the first comma or the like.
 std::string in_short(const CommandDescription& program) {
   std::string about = program.about.substr(0, program.about.find_first_of(",;:."));
   std::ranges::replace(about, '\n', ' ');
@@ -258,7 +258,7 @@ std::string manual_page(const CommandDescription& program, const std::string& ve
     if (program.name == name) continue;
     others += fmt::format("{}\\fB{}\\fR(1)", others.empty() ? "" : ", ", name);
   }
-  // Words are broken nowhere, so that names can be searched for; sentences are a space apart.
+  // No hyphenation, so that names can be searched for; one space between sentences.
   std::string page = fmt::format(
       ".TH {} 1 \"\" \"pipesim {}\" \"User Commands\"\n.nr HY 0\n.nh\n.ad l\n.ss 12 0\n", title,
       version);

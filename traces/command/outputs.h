@@ -10,7 +10,7 @@ namespace pipesim {
 
 struct NamedFile {
   std::string_view name;  // the flag or argument that names it
-  Flag path;              // or nothing, where it was not given
+  Flag path;              // or nothing, if it was not given
   bool written = false;
 };
 

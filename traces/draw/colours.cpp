@@ -9,11 +9,11 @@ namespace {
 constexpr int channel(Rgb colour, int shift) { return static_cast<int>(colour >> shift & 0xff); }
 
 constexpr int terminal_colours = 256;
-constexpr int first_of_cube = 16;  // before them those that users choose
+constexpr int first_of_cube = 16;  // the lower ones are configurable
 constexpr int first_grey = 232;
 constexpr std::array<int, 6> cube_steps{0, 95, 135, 175, 215, 255};
 
-// As xterm has them.
+// xterm's colours.
 Rgb of_terminal(int index) {
   std::array<int, 3> parts{};
   if (index >= first_grey) {
@@ -68,7 +68,7 @@ bool is_light(Rgb colour) {
   const auto squared = [colour](int shift) {
     return channel(colour, shift) * channel(colour, shift);
   };
-  // Luminance, near enough, of which 0.2 has the same contrast with black and white.
+  // Approximate luminance; 0.2 has the same contrast with black and white.
   return 2126 * squared(16) + 7152 * squared(8) + 722 * squared(0) > 2000 * 255 * 255;
 }
 

@@ -10,7 +10,7 @@
 #define STB_TRUETYPE_IMPLEMENTATION
 #include <stb/stb_truetype.h>
 
-// PIPESIM_FONTS is the folder of the files; the assembler puts their bytes in place.
+// PIPESIM_FONTS is the folder of the files; the assembler includes their bytes.
 #define PIPESIM_EMBED(name, file)         \
   __asm__(                                \
       ".pushsection .rodata\n"            \

@@ -1,4 +1,4 @@
-// A draw list as pixels, and those as a PNG.
+// Renders a draw list to pixels, and these to a PNG.
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -16,7 +16,7 @@
 namespace pipesim {
 namespace {
 
-// Memory that stb_image_write owns: as zlib packs it, which packs better than it does itself.
+// Compresses for stb_image_write, which owns the result: zlib compresses better than its own code.
 unsigned char* packed(unsigned char* data, int size, int* packed_size, int /*quality*/) {
   uLongf room = compressBound(static_cast<uLong>(size));
   auto* out = static_cast<unsigned char*>(std::malloc(room));
@@ -71,7 +71,7 @@ class Image {
     }
   }
 
-  // Of each pixel near a shape the part that lies within it, by 4 x 4 places.
+  // The covered part of each pixel near a shape, by 4 x 4 samples.
   template <typename Within>
   void shape(double left, double top, double right, double bottom, Rgb colour, Within&& within) {
     for (int y = static_cast<int>(std::floor(top)); y <= bottom; ++y) {

@@ -7,7 +7,7 @@
 namespace pipesim {
 namespace {
 
-// How many bytes the character at the front takes; 0 where there is none that XML takes.
+// The bytes of the first character; 0 if it is not valid in XML.
 std::size_t xml_character(std::string_view text) {
   const std::size_t size = utf8_size(text);
   const bool control = size == 1 && (text[0] < 0x20 || text[0] == 0x7f);

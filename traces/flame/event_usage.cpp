@@ -14,7 +14,7 @@
 namespace pipesim {
 namespace {
 
-// As Kineto has called them through the years.
+// Kineto's names for them through the years.
 bool is_of_device(std::string_view category) {
   constexpr std::array<std::string_view, 6> known{"kernel",     "Kernel", "gpu_memcpy",
                                                   "gpu_memset", "Memcpy", "Memset"};
@@ -27,7 +27,7 @@ bool is_message(std::string_view name) {
   return std::ranges::any_of(known, [&](auto prefix) { return name.starts_with(prefix); });
 }
 
-// What one process does, whose tracks follow each other.
+// The times of one process, whose tracks are adjacent.
 class ProcessTimes {
  public:
   explicit ProcessTimes(std::string_view process) : process_(process) {}
@@ -36,7 +36,7 @@ class ProcessTimes {
 
   void add(std::int64_t start_ns, std::int64_t end_ns, bool message) {
     std::vector<Interval>& own = message ? messages_ : work_;
-    // Most follow each other: few ranges stand for many slices.
+    // Most are adjacent: few ranges cover many slices.
     if (!own.empty() && own.back().end_ns == start_ns) {
       own.back().end_ns = end_ns;
     } else if (end_ns > start_ns) {

@@ -9,7 +9,7 @@ namespace {
 
 using Node = FlameGraph::Node;
 
-// Nodes as they come: children behind their parents.
+// Nodes in the order of creation: children after their parents.
 class Adding {
  public:
   Adding() : nodes_(1) {}
@@ -20,7 +20,7 @@ class Adding {
     std::int64_t since_ns = line.start_ns;
     std::size_t open = 0;
     for (const StackEvent& event : line.events) {
-      // Where nothing is open, as between slices, it is nobody's time.
+      // Time without an open frame, as between slices, is not counted.
       if (open > 0) nodes_[node].self_ns += event.at_ns - since_ns;
       since_ns = event.at_ns;
       if (event.opens) {
@@ -33,7 +33,7 @@ class Adding {
     }
   }
 
-  // Level by level, totals added up.
+  // Sorts by level, and adds up totals.
   std::vector<Node> take() {
     for (Node& node : nodes_) node.total_ns = node.self_ns;
     for (std::size_t i = nodes_.size(); i-- > 1;) {
@@ -47,7 +47,7 @@ class Adding {
     for (std::uint32_t i = 1; i < nodes_.size(); ++i) children[filled[nodes_[i].parent]++] = i;
 
     std::vector<Node> sorted{nodes_.front()};
-    std::vector<std::uint32_t> old{FlameGraph::root};  // places of the sorted ones before
+    std::vector<std::uint32_t> old{FlameGraph::root};  // their former indices
     sorted.reserve(nodes_.size());
     old.reserve(nodes_.size());
     for (std::uint32_t at = 0; at < sorted.size(); ++at) {

@@ -53,7 +53,7 @@ void write_folded(const FlameGraph& graph, Text& text) {
     return names[graph.nodes[node].frame];
   };
   struct Open {
-    std::vector<std::uint32_t> children;  // to come, the last first
+    std::vector<std::uint32_t> children;  // pending, the last first
     std::size_t length;                   // of the path, with this frame
   };
   std::string path;

@@ -7,14 +7,15 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/arrivals.h"
 #include "traces/dependency.h"
 
 namespace pipesim {
 namespace {
 
-// What a rank does at once, most often one action.
+// Simultaneous actions of a rank, usually one.
 struct Cell {
-  std::size_t place = 0;  // of the first among the step's spans
+  std::size_t place = 0;  // index of the first among the step's spans
   std::size_t size = 0;
   bool has_forward = false;
   bool has_backward = false;
@@ -30,7 +31,7 @@ class RankCells {
   }
   const std::vector<Cell>& cells() const { return cells_; }
 
-  // Of the idle time before a cell, as bubbles.h has it, and of the cell itself.
+  // The phase of the idle time before a cell, as in bubbles.h, and of the cell itself.
   BubbleKind before(std::size_t cell) const {
     return cell == first_backward_ ? BubbleKind::warmup : during(cell);
   }
@@ -61,12 +62,12 @@ std::vector<RankCells> cells_of(std::span<const Span> spans, int ranks) {
   return of_rank;
 }
 
-// The category of what PyTorch's profiler lays over all that it recorded.
+// The category of the mark that PyTorch's profiler lays over the whole recording.
 constexpr std::string_view profilers_mark = "Trace";
 
 std::string_view name_of(BubbleKind phase) { return bubble_names[static_cast<std::size_t>(phase)]; }
 
-// What the rank waited for in an idle time before a cell.
+// What the rank waited for while idle before a cell.
 std::string cause_of(const IdleSpan& idle, std::span<const Span> cell) {
   const Span& waiting = *std::ranges::max_element(cell, {}, &Span::input_arrival_ns);
   const std::int32_t from = input_stage(waiting.action);
@@ -142,7 +143,8 @@ void StackCollector::end_line(StackLine line) {
 }
 
 void StackCollector::add_step(const RecordedRun& run, const RecordedIteration& step) {
-  const std::span<const Span> spans = run.spans_of(step);
+  std::vector<Span> storage;
+  const std::span<const Span> spans = told_spans(run, step, storage);
   const std::vector<RankCells> of_rank = cells_of(spans, run.ranks);
   const std::vector<IdleSpan> idle = idle_spans(spans, run.ranks, step.start_ns, step.makespan_ns);
   auto next = idle.begin();
@@ -160,7 +162,7 @@ void StackCollector::add_step(const RecordedRun& run, const RecordedIteration& s
             idle_frames(next->kind, of_rank[rank].before(i), cause_of(*next, cell)));
         done_ns = next->end_ns;
       }
-      // What another cell covers already counts once.
+      // Time already covered by another cell counts once.
       const std::int64_t end_ns = std::ranges::max(cell, {}, &Span::end_ns).end_ns;
       if (end_ns <= done_ns) continue;
       put(line, done_ns, end_ns, work_frames(cell, of_rank[rank].during(i)));

@@ -1,4 +1,4 @@
-// Whether the ranks of an input program wait for each other for ever.
+// Whether the ranks of an input program deadlock.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace pipesim {
 namespace {
 
-// Does a program without times: whatever can be done, is.
+// Runs a program without times: everything that can run, does.
 class UntimedRun {
  public:
   explicit UntimedRun(const InputProgram& program) : program_(program) {
@@ -44,7 +44,7 @@ class UntimedRun {
 
  private:
   struct Collective {
-    std::vector<std::uint32_t> parts;  // nodes, by rank
+    std::vector<std::uint32_t> parts;  // node indices, by rank
     std::size_t come = 0;              // of those
   };
 
@@ -97,7 +97,7 @@ class UntimedRun {
     }
   }
 
-  // What a call that never gets done waits for, and whether that is another rank's coming.
+  // What a stuck call waits for, and whether that is another rank's arrival.
   std::pair<std::uint32_t, bool> awaited_by(std::uint32_t node) const {
     for (const std::uint32_t awaited : awaited_[node]) {
       if (!is_done_[awaited]) return {awaited, false};

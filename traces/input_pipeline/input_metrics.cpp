@@ -7,9 +7,9 @@
 namespace pipesim {
 namespace {
 
-// Accounts for all time of one rank's compute stream. A step of a walk goes to an earlier call,
-// and all but the last of a walk begin within the wait that it explains: walks take as many steps
-// together as there are calls, and one more each.
+// Accounts for all time of one rank's compute stream. A step of a walk goes to an earlier call, and
+// all but the last of a walk begin within the wait that it explains: all walks together take at
+// most one step per call, plus one each.
 class ComputeAccount {
  public:
   ComputeAccount(const InputCalls& calls, const std::vector<InputSpan>& spans)
@@ -42,7 +42,7 @@ class ComputeAccount {
  private:
   static constexpr std::uint32_t none = InputPlaces::none;
 
-  // Gives what is left of the wait from `time` on to `part`.
+  // Attributes the rest of the wait from `time` on to `part`.
   void back_to(std::int64_t time, std::int64_t& part) {
     const std::int64_t to = std::max(time, begin_);
     if (to >= at_) return;
@@ -67,8 +67,8 @@ class ComputeAccount {
     }
   }
 
-  // From a call back over what the host called before it, to what the host last did itself.
-  // `none` where that is over.
+  // Walks back from a call over the host's earlier calls to the last action that the host did
+  // itself. `none` if the wait is fully explained.
   std::uint32_t blocked_host_before(std::uint32_t place) {
     back_to(spans_[place].called_ns, account_.host_ns);
     while (at_ > begin_ && place > 0) {
@@ -79,7 +79,7 @@ class ComputeAccount {
       }
       back_to(spans_[place].called_ns, account_.host_ns);
     }
-    back_to(begin_, account_.host_ns);  // it had not begun
+    back_to(begin_, account_.host_ns);  // the host had not begun
     return none;
   }
 
@@ -91,7 +91,7 @@ class ComputeAccount {
   const std::vector<InputSpan>& spans_;
   const InputReleases releases_;
   InputMetrics::Rank account_;
-  std::int64_t begin_ = 0, at_ = 0;  // of the wait that is being explained: what is left
+  std::int64_t begin_ = 0, at_ = 0;  // the unexplained rest of the current wait
 };
 
 // From the start of COPY to the end of UPDATE and BOTTOM_BACKWARD, whichever is later.
@@ -109,7 +109,7 @@ int most_in_flight(const InputCalls& calls, const std::vector<InputSpan>& spans,
     changes.emplace_back(spans[copy].start_ns, 1);
     changes.emplace_back(end, -1);
   }
-  std::ranges::sort(changes);  // at one instant those that end first
+  std::ranges::sort(changes);  // at one instant ends come first
   int now = 0, most = 0;
   for (const auto& [time, change] : changes) most = std::max(most, now += change);
   return most;
@@ -128,7 +128,7 @@ std::int64_t steady_iteration(const InputRun& run, std::int64_t makespan_ns) {
   const int first = batches / 4;
   int count = batches - 1 - 2 * first;
   if (count > run.program.accumulate) count -= count % run.program.accumulate;
-  // A batch is over once those before it are.
+  // A batch has ended once all earlier ones have.
   const auto over = [&](int batch) {
     return *std::max_element(ends.begin(), ends.begin() + batch + 1);
   };

@@ -9,7 +9,7 @@
 namespace pipesim {
 namespace {
 
-// Names of kinds as JSON has them, and what they come to.
+// Names of kinds as in JSON, and their times.
 using NamedTimes = std::vector<std::pair<std::string_view, std::int64_t>>;
 
 NamedTimes exposed_times(const InputMetrics::Rank& rank) {

@@ -9,7 +9,7 @@
 namespace pipesim {
 namespace {
 
-// How many actions of each stream have ended, at least, where something begins.
+// A lower bound on the actions of each stream that have ended when something begins.
 using StreamCounts = std::array<std::uint32_t, input_stream_count>;
 
 std::size_t index_of(InputStream stream) { return static_cast<std::size_t>(stream); }
@@ -18,15 +18,15 @@ void join(StreamCounts& counts, const StreamCounts& others) {
   for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = std::max(counts[i], others[i]);
 }
 
-// What is known to have ended where each call of a rank begins, by the order of streams, by
-// waits, and by what the host has waited for.
+// The actions known to have ended when each call of a rank begins, from the order of streams,
+// waits, and the host's waits.
 class Ordering {
  public:
   explicit Ordering(const InputCalls& calls) : calls_(calls) {
     before_.reserve(calls.size());
     number_.reserve(calls.size());
     StreamCounts host{};
-    std::array<StreamCounts, input_stream_count> last{};  // by stream, behind its last call
+    std::array<StreamCounts, input_stream_count> last{};  // by stream, after its last call
     for (const InputCall& call : calls) {
       const std::size_t stream = index_of(call.stream);
       StreamCounts before = host;
@@ -73,7 +73,7 @@ class RankCheck {
       : program_(program), calls_(program.calls[static_cast<std::size_t>(rank)]), rank_(rank) {}
 
   std::optional<InputFault> run() {
-    // Before there is a table of batches, which a file may say are many.
+    // Checked before allocating a table of batches, since a file may claim many.
     if (std::cmp_less(calls_.size(), program_.batches)) return find_untaken();
     if (auto fault = find_misplaced()) return fault;
     places_ = InputPlaces(calls_, program_.batches);
@@ -90,7 +90,7 @@ class RankCheck {
     return {rank_, place, std::move(rule)};
   }
 
-  // The first batch that no NEXT takes, of more batches than calls.
+  // The first batch without a NEXT, if there are more batches than calls.
   std::optional<InputFault> find_untaken() const {
     std::vector<bool> is_taken(calls_.size() + 1);
     for (const InputCall& call : calls_) {
@@ -109,7 +109,7 @@ class RankCheck {
       const InputCall& call = calls_[place];
       const InputAction& action = call.action;
       if (action.batch < 0 || action.batch >= program_.batches) {
-        return fault(place, fmt::format("{} is of batch {}, but batches are 0 to {}",
+        return fault(place, fmt::format("{} is for batch {}, but batches are 0 to {}",
                                         to_text(action), action.batch, program_.batches - 1));
       }
       if (is_of_host(action.kind) != (call.stream == InputStream::host)) {
@@ -161,7 +161,7 @@ class RankCheck {
   bool precedes(std::uint32_t first, std::uint32_t second) const {
     return ordering_->precedes(first, second);
   }
-  // That a call comes behind another one, where that is there.
+  // Checks that a call comes after another one, if that exists.
   std::optional<InputFault> expect(std::uint32_t place, InputKind kind, std::int32_t batch) const {
     const std::uint32_t first = places_.of(kind, batch);
     if (first == InputPlaces::none || precedes(first, place)) return std::nullopt;
@@ -176,7 +176,7 @@ class RankCheck {
     for (const InputKind need : needs_of(kind)) {
       if (auto fault = expect(place, need, batch)) return fault;
     }
-    const std::int32_t first = batch - batch % program_.accumulate;  // of its step
+    const std::int32_t first = batch - batch % program_.accumulate;  // the first of its step
     switch (kind) {
       case InputKind::LOOKUP:
         return expect(place, InputKind::UPDATE, batch - (program_.is_stale ? 2 : 1));
@@ -196,7 +196,7 @@ class RankCheck {
     }
   }
 
-  // Gradients are cleared between a step and the first backward of the next one.
+  // Checks that gradients are cleared between a step and the first backward of the next one.
   std::optional<InputFault> find_uncleared(std::uint32_t place, std::int32_t first) const {
     const std::int32_t batch = calls_[place].action.batch;
     if (batch != first || first == 0) return std::nullopt;
@@ -234,7 +234,7 @@ class RankCheck {
   std::optional<Ordering> ordering_;
 };
 
-// Ranks come to the collectives of each stream in rank 0's order.
+// Checks that ranks reach the collectives of each stream in rank 0's order.
 std::optional<InputFault> find_other_order(const InputProgram& program) {
   using Order = std::array<std::vector<std::uint32_t>, input_stream_count>;  // places
   const auto order_of = [&](int rank) {
@@ -326,7 +326,7 @@ std::optional<InputFault> find_fault(const InputProgram& program) {
   if (auto fault = find_other_order(program)) return fault;
   const bool are_alike = std::ranges::all_of(
       program.calls, [&](const auto& list) { return list == program.calls[0]; });
-  // Ranks that do the same wait for each other, and for earlier calls: nothing in a circle.
+  // Ranks with the same calls wait for each other, and for earlier calls: there is no cycle.
   return are_alike ? std::nullopt : find_deadlock(program);
 }
 

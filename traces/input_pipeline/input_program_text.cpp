@@ -1,4 +1,4 @@
-// Input programs as text, a line a call.
+// Input programs as text, one line per call.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class InputProgramReader {
     if (words[0] != input_program_head || words.size() != 2) {
       fail(fmt::format("it begins with {}, not with `{} 1`", quote(words[0]), input_program_head));
     }
-    if (words[1] != "1") fail("it is of version " + quote(words[1]) + "; this reads version 1");
+    if (words[1] != "1") fail("its version is " + quote(words[1]) + "; this reads version 1");
     has_head_ = true;
   }
 
@@ -100,7 +100,7 @@ class InputProgramReader {
     (words[0] == "batches" ? program_.batches : program_.accumulate) = number;
   }
 
-  // `rank 3`, `ranks 0-3`: those numbered next.
+  // `rank 3`, `ranks 0-3`: must be the next ones.
   void read_ranks(const std::vector<std::string_view>& words) {
     if (words.size() != 2) fail("a rank is opened with `rank R`, several with `ranks R-S`");
     const auto ends = split(words[1], '-');
@@ -124,7 +124,7 @@ class InputProgramReader {
     places_.clear();
   }
 
-  // The calls of the ranks opened last become those of each of them.
+  // Assigns the calls read to each of the open ranks.
   void finish_ranks() {
     if (open_ > 1) {
       double bytes = 0;

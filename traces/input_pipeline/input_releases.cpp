@@ -26,7 +26,7 @@ InputRelease InputReleases::of(std::uint32_t place) const {
     const bool is_later_call = last.is_host() || other > last.place;
     if (time > last.time_ns || (time == last.time_ns && is_later_call)) last = {other, time};
   };
-  // The host comes to its own after those before.
+  // The host reaches its own actions after the earlier ones.
   if (!is_of_host && before_[place] != InputPlaces::none) consider(before_[place]);
   for (const std::uint32_t awaited : call.after) consider(awaited);
   return last;

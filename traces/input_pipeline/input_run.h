@@ -46,11 +46,11 @@ struct InputRun {
   std::string model;              // or empty
   std::string cluster;            // for a prediction from a model, or empty
   std::string device, transport;  // for a measured one
-  std::int64_t batch_size = 0;    // samples of a rank; 0 where it is not known
+  std::int64_t batch_size = 0;    // samples of a rank; 0 if not known
   InputProgram program;
   std::vector<std::vector<InputSpan>> spans;  // by rank, one per call, in the program's order
-  std::vector<InputMemory> memory;            // by rank; empty where it is not known
-  std::vector<double> losses;                 // for a measured one, one a batch
+  std::vector<InputMemory> memory;            // by rank; empty if not known
+  std::vector<double> losses;                 // for a measured one, one per batch
   // For a prediction: as JSON, so that it can be repeated; or empty. A trace preserves its meaning,
   // but not its white space.
   std::string costs;
@@ -94,7 +94,7 @@ struct InputMetrics {
   // The mean distance between the ends of successive batches, over the middle half of them: a
   // batch ends with its last action on any rank. Of one batch the makespan.
   std::int64_t steady_iteration_ns = 0;
-  double samples_per_second = 0;  // of all ranks, steady; 0 where batch sizes are not known
+  double samples_per_second = 0;  // of all ranks, steady; 0 if batch sizes are not known
   std::vector<Rank> ranks;
 };
 

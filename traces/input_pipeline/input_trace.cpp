@@ -15,7 +15,7 @@
 namespace pipesim {
 namespace {
 
-// Of chrome://tracing; batches that follow each other differ.
+// chrome://tracing's; consecutive batches differ.
 constexpr std::array<std::string_view, 6> batch_colours{"rail_response",  "rail_idle",
                                                         "rail_animation", "rail_load",
                                                         "startup",        "thread_state_runnable"};
@@ -46,8 +46,7 @@ std::string input_metadata_json(const InputRun& run) {
   return json.dump();
 }
 
-// What a line of the trace is; at one instant slices come before flows, and a flow's start before
-// its end.
+// The kind of a line; at one instant slices come before flows, and a flow's start before its end.
 enum class InputLine : std::uint8_t { wait, launch, action, flow_start, flow_end };
 
 struct InputEntry {
@@ -55,7 +54,7 @@ struct InputEntry {
   InputLine line;
   std::uint32_t rank;
   std::uint32_t place;  // of the call
-  std::uint32_t flow;   // its number; from which call it comes stands in the writer
+  std::uint32_t flow;   // its number; the writer knows its source call
 
   auto key() const { return std::tuple(ts_ns, line, rank, place, flow); }
 };
@@ -102,14 +101,13 @@ class InputTraceWriter {
     put(R"("{}":{}.{:03})", key, ns / 1000, ns % 1000);
   }
 
-  // Thread ids count from the process's: Perfetto takes that of the same number, the host's, for
-  // the main one, and puts it first.
+  // Thread ids count from the process's: for Perfetto the thread with the same number, the host's,
+  // is the main one, and comes first.
   static int thread_of(std::size_t rank, InputStream stream) {
     return static_cast<int>(rank) + 1 + static_cast<int>(stream);
   }
 
-  // A thread for each stream that the program has anything on, and the host, in the order of
-  // InputStream.
+  // A thread for each stream that the program uses, and the host, in the order of InputStream.
   void write_names(int at) {
     const auto rank = static_cast<std::size_t>(at);
     std::array<bool, input_stream_count> is_used{};
@@ -152,14 +150,14 @@ class InputTraceWriter {
         const InputSpan& from = span(rank, awaited);
         const std::int64_t leaves = std::max(from.start_ns, from.end_ns - 1);
         ++flow_;
-        if (leaves > times.start_ns) continue;  // viewers take it for an error
+        if (leaves > times.start_ns) continue;  // for viewers that is an error
         entries_.push_back({leaves, InputLine::flow_start, rank, awaited, flow_});
         entries_.push_back({times.start_ns, InputLine::flow_end, rank, place, flow_});
       }
     }
   }
 
-  // Since when an action has kept its stream, or the host, without doing anything.
+  // Since when an action has blocked its stream, or the host.
   static std::int64_t waits_from(const InputCall& call, const InputSpan& span) {
     if (call.stream == InputStream::host) return span.called_ns;
     return is_collective(call.action.kind) ? span.ready_ns : span.start_ns;

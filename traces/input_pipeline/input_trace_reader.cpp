@@ -1,4 +1,4 @@
-// Traces of input pipelines read, strictly.
+// Strict reader of traces of input pipelines.
 #include <fmt/format.h>
 
 #include <array>
@@ -21,12 +21,12 @@ namespace {
 
 constexpr std::string_view input_trace_format = "pipesim-input-trace";
 
-// An action as an event tells it.
+// An action as read from an event.
 struct ToldAction {
   std::int64_t index = 0;  // of the event
   InputAction action;
   std::int32_t rank = 0;
-  std::optional<InputStream> stream;  // where it is told
+  std::optional<InputStream> stream;  // if given
   InputSpan span;
 };
 
@@ -196,7 +196,7 @@ class InputTraceReader {
     if (span.start_ns < span.ready_ns) fail(told.index, name + " starts before it is ready");
   }
 
-  // What a simulator can't have got wrong, and a clock may.
+  // Checks what a simulator can't get wrong, unlike a clock.
   void check_order() const {
     if (run_.is_measured) return;
     for (int rank = 0; rank < run_.program.ranks(); ++rank) {

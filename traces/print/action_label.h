@@ -1,6 +1,6 @@
 // How pictures label and colour actions, in the terminal, in figures and in the viewer alike. The
 // label is `4B0` as everywhere else, the backward of stage 4 for microbatch 0, or as much of it as
-// there is room for. Pure; any thread.
+// fits. Pure; any thread.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 
 namespace pipesim {
 
-// The fullest first: "4B0", "B0", "B"; one that is the same as the one before is empty.
-// `stages` says whether a row has actions of several stages, without which theirs is left out.
-// What has no microbatch has its first letter alone, as a legend explains it.
+// The fullest first: "4B0", "B0", "B"; one that is the same as the one before is empty. `stages`
+// says whether a row has actions of several stages; if not, the stage is left out. An action
+// without a microbatch has only its first letter, as in a legend.
 using ActionLabels = std::array<std::string, 3>;
 ActionLabels action_labels(const Action& action, bool stages);
 
-// The same of a cell of two: "4F3&3B1", "F3&B1", "&".
+// The same for a cell of two: "4F3&3B1", "F3&B1", "&".
 ActionLabels cell_labels(const Action& first, const Action& second, bool stages);
 
 Colour colour_of(Kind kind);

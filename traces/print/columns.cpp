@@ -8,7 +8,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t gap = 2;  // before a group; between its columns 1
+constexpr std::size_t gap = 2;  // before a group; 1 between its columns
 
 std::size_t width_of(const Column& column) {
   std::size_t width = column.name.size();
@@ -43,7 +43,7 @@ std::string page(const std::vector<std::string>& labels, std::span<const ColumnG
   for (const std::string& label : labels) lines.push_back(fmt::format("{:<{}}", label, margin));
   for (const ColumnGroup& group : groups) {
     titles += std::string(gap, ' ') + title_of(group);
-    // The first column has what a wide title leaves.
+    // The first column gets the rest of a wide title.
     std::size_t wide = width_of(group);
     for (const Column& column : group.columns) wide -= 1 + width_of(column);
     for (const Column& column : group.columns) {

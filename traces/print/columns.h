@@ -1,4 +1,4 @@
-// Tables whose columns continue below where a page is too narrow for them.
+// Tables whose columns continue below if a page is too narrow for them.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ struct ColumnGroup {
   std::vector<Column> columns;
 };
 
-// `labels` name the rows, and before them the heading; every column has a cell a
-// row. Rows without any value are left out. Pure.
+// `labels` name the rows, after the heading; every column has one cell per row. Rows without any
+// value are left out. Pure.
 std::string table(const std::vector<std::string>& labels, const std::vector<ColumnGroup>& groups,
                   std::size_t width);
 

@@ -19,16 +19,17 @@
 namespace pipesim {
 namespace {
 
-// Pixels of the page.
+// In pixels.
 constexpr int page_width = 1200;
 constexpr int margin = 16;
 constexpr int row_height = 18;
-constexpr int cell_height = 30;  // where rows have cells of two
+constexpr int cell_height = 30;  // for rows with two-action cells
 constexpr int row_gap = 2;
 constexpr int line_height = 18;
 constexpr int font_pixels = 11;
-constexpr std::size_t narrowest = 2;  // actions, on average; rows of more show proportions
-constexpr int column_width = 10;      // of those
+constexpr std::size_t narrowest =
+    2;  // average width of actions; rows with narrower ones show proportions
+constexpr int column_width = 10;  // of those
 
 constexpr int svg_scale = 20;
 constexpr int png_scale = 2;
@@ -37,9 +38,9 @@ constexpr Rgb idle = 0xf1f1ee;
 constexpr Rgb grid = 0xc9c9c3;
 constexpr Rgb faint_ink = 0x5c5c5c;
 
-// What the legend tells apart, by colour.
+// An entry of the legend, by colour.
 struct Meaning {
-  Kind kind;  // that stands for all of them
+  Kind kind;  // that represents all of them
   std::string_view text;
 };
 constexpr std::array<Meaning, 5> meanings{{{Kind::F, "forward"},
@@ -55,7 +56,7 @@ std::size_t meaning_of(Kind kind) {
                                   meanings.begin());
 }
 
-// Places of RowShares as they stand on each other in a column, the lowest first.
+// The order in which kinds of RowShares are stacked in a column, the lowest first.
 constexpr std::array<std::size_t, 8> stacked = [] {
   constexpr std::array kinds{Kind::F, Kind::B, Kind::W};
   std::array<std::size_t, 8> places{};
@@ -69,7 +70,7 @@ constexpr std::array<std::size_t, 8> stacked = [] {
 }();
 using Heights = std::array<int, stacked.size()>;
 
-// What rounding leaves goes to the one above.
+// Rounding remainders go to the next one above.
 Heights heights_of(const RowShares::Column& column, int height) {
   Heights heights{};
   double sum = 0;
@@ -97,12 +98,12 @@ class FigurePage {
   DrawList take() { return std::move(list_); }
 
  private:
-  // An action of a row whose actions are few.
+  // An action of a row with few actions.
   struct Bar {
     Action action;
     std::int64_t start_ns, end_ns;
     int chunk;
-    bool is_upper, is_lower;  // of a cell's two
+    bool is_upper, is_lower;  // of a cell's two actions
   };
   struct Row {
     int rank = 0;
@@ -129,7 +130,7 @@ class FigurePage {
                            .text = std::move(text)});
   }
 
-  // A line of its own.
+  // Adds a separate line.
   void add_line(const std::string& text, Rgb colour, bool bold = false) {
     if (text.empty()) return;
     add_text(margin, y_, right() - margin, text, colour, DrawList::Align::left, bold);
@@ -229,7 +230,7 @@ class FigurePage {
   DrawList::Box box_of(const Bar& bar, int height) const {
     const int part = bar.is_upper || bar.is_lower ? height / 2 : height;
     const int x = axis_->column(bar.start_ns);
-    // Narrower by a bit, so that neighbours of one kind are seen to be two.
+    // Slightly narrower, so that neighbours of one kind look separate.
     const int width = std::max(1, axis_->column(bar.end_ns) - x - scale_ / 2);
     return {.x = left_ * scale_ + x,
             .y = (y_ + (bar.is_lower ? part : 0)) * scale_,
@@ -240,7 +241,7 @@ class FigurePage {
     return letters_.width(label) * scale_ <= box.width - 3 * scale_;
   }
 
-  // Whether all labels of a panel can name stages; else none does.
+  // Whether all labels of a panel can name stages; otherwise none does.
   bool labels_have_stages(const std::vector<std::optional<Row>>& rows, int chunks) const {
     if (chunks <= 1) return false;
     for (const std::optional<Row>& row : rows) {
@@ -348,9 +349,9 @@ class FigurePage {
   DrawList list_;
   int scale_;
   Letters letters_{font_pixels, false};
-  int y_ = 0;  // of the page, as far as it is drawn
+  int y_ = 0;  // height of the page so far
   int left_ = 0;
-  std::optional<TimeScale> axis_;  // from left_ on, in pixels of the list
+  std::optional<TimeScale> axis_;  // from left_, in pixels of the list
   std::array<bool, meanings.size()> used_{};
   bool has_backwards_ = false, has_input_gradients_ = false;
   bool has_later_ = false, has_stages_ = false, has_microbatches_ = false;

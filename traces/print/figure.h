@@ -1,5 +1,5 @@
-// Timelines as a figure for papers and slides, by the end of a file's name SVG or PNG: nothing but
-// rows, axis and legend, and the headings of those that have one.
+// Timelines as a figure for papers and slides, SVG or PNG by the end of the file's name: only rows,
+// axis and legend, and headings if there are any.
 //
 // The same timelines give the same bytes. Pure; any thread.
 #pragma once
@@ -15,14 +15,14 @@ namespace pipesim {
 
 enum class FigureForm : std::uint8_t { svg, png };
 
-// An input error names the flag where a name ends in neither.
+// If a name ends in neither, an input error names the flag.
 FigureForm figure_form(std::string_view path, std::string_view flag);
 
-// Every rank shown has a row. Where its actions are few, each is a box; else every column of
-// pixels is split by kind in proportion to time. Panels of a group have one axis.
+// Every rank shown has a row. If it has few actions, each is a box; else every column of pixels is
+// split by kind in proportion to time. Panels of a group share an axis.
 std::string draw_figure(const std::vector<TimelineGroup>& groups, FigureForm form);
 
-// The same as a list, `scale` of whose pixels are one of the page.
+// The same as a list, with `scale` pixels for each pixel of the page.
 DrawList figure_list(const std::vector<TimelineGroup>& groups, int scale);
 
 }  // namespace pipesim

@@ -19,7 +19,7 @@ struct KindSign {
   std::string_view meaning;
 };
 
-// By kind: what is undone on the way back has the small letter.
+// By kind: a backward has the small letter.
 constexpr std::array<KindSign, input_kind_count> kind_signs{{{'N', "next batch"},
                                                              {'C', "copy"},
                                                              {'P', "prepare"},
@@ -44,7 +44,7 @@ constexpr char wait_sign = '~';  // a collective waits for other ranks
 
 const KindSign& sign_of(InputKind kind) { return kind_signs[static_cast<std::size_t>(kind)]; }
 
-// Which part of the run is drawn.
+// The part of the run that is drawn.
 struct PictureWindow {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
@@ -62,7 +62,7 @@ PictureWindow window_of(const InputRun& run, int rank, int columns) {
     end = std::max(end, spans[place].end_ns);
     all.end_ns = std::max(all.end_ns, end);
   }
-  constexpr int columns_of_batch = 30;  // that its actions have room for letters
+  constexpr int columns_of_batch = 30;  // enough for letters of its actions
   const int shown = std::max(2, columns / columns_of_batch);
   if (batches <= shown + 1) return all;
   PictureWindow window;
@@ -73,13 +73,13 @@ PictureWindow window_of(const InputRun& run, int rank, int columns) {
   return window.begin_ns < window.end_ns ? window : all;
 }
 
-// A stream's cells: how much of each something fills, and what fills most.
+// A stream's cells: how full each is, and of what.
 class StreamRow {
  public:
   explicit StreamRow(const TimeScale& scale)
       : scale_(scale), cells_(static_cast<std::size_t>(scale.columns())) {}
 
-  // `mark` tells what is drawn from what stands beside it.
+  // `mark` distinguishes adjacent items.
   void add(std::int64_t start_ns, std::int64_t end_ns, std::uint32_t mark) {
     const double begin = std::max(0.0, scale_.exact(start_ns));
     const double end = std::min(static_cast<double>(scale_.columns()), scale_.exact(end_ns));
@@ -143,7 +143,7 @@ class InputPicture {
   }
 
  private:
-  // Marks are places of calls; behind all of these what is no action: calls and waits.
+  // Marks are indices of calls; larger ones are host calls and waits.
   std::string row(InputStream stream) {
     StreamRow cells(scale_);
     const auto count = static_cast<std::uint32_t>(calls_.size());
@@ -195,7 +195,7 @@ class InputPicture {
 
   std::string legend() const {
     std::string out(margin_, ' ');
-    std::size_t length = margin_;  // of the line so far, colours aside
+    std::size_t length = margin_;  // of the line so far, without colours
     const auto add = [&](const std::string& sign, std::string_view meaning) {
       const std::size_t width = 2 + meaning.size();  // a sign is one character
       if (length > margin_ && length + 2 + width > static_cast<std::size_t>(terminal_.width)) {

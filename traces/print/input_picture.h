@@ -9,8 +9,8 @@
 
 namespace pipesim {
 
-// Expects a span for each call. Of many batches a few in the middle are shown, and the picture says
-// so. Pure; any thread may call it.
+// Expects a span for each call. If there are many batches, shows a few in the middle, and says so.
+// Pure; any thread may call it.
 std::string input_picture(const InputRun& run, int rank, const Terminal& terminal);
 
 }  // namespace pipesim

@@ -37,14 +37,14 @@ std::string share_of(std::int64_t part, std::int64_t whole) {
              : format_percent(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-// So that each may stand on another page.
+// One group each, so that they may go to different pages.
 std::vector<ColumnGroup> apart(const std::vector<Column>& columns) {
   std::vector<ColumnGroup> groups;
   for (const Column& column : columns) groups.push_back({"", {column}});
   return groups;
 }
 
-// What a batch takes, as a mean over ranks and batches, fill and drain among it.
+// The time of a batch, as a mean over ranks and batches, including fill and drain.
 std::string kind_table(const InputRun& run, const InputMetrics& metrics, int width) {
   const auto batches = std::max<std::int64_t>(run.program.batches, 1);
   TableUnit unit = table_unit(metrics.makespan_ns / batches);
@@ -117,7 +117,7 @@ std::string input_rank_table(const InputRun& run, const InputMetrics& metrics, i
   return text;
 }
 
-// The part of a wait that is longest, in words.
+// The longest part of waits, in words.
 std::string most_exposed(const InputMetrics& metrics) {
   std::pair<std::int64_t, std::string> most;
   const auto consider = [&](std::string_view name, auto part) {

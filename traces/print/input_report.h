@@ -1,4 +1,4 @@
-// What one run of an input pipeline says of itself, for people: predicted and measured alike.
+// The report of one run of an input pipeline as text, predicted or measured.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace pipesim {
 
-// One sentence: what a batch takes, and how much of the time compute streams are busy.
+// One sentence: how long a batch takes, and the share of the time that compute streams are busy.
 std::string input_verdict(const InputRun& run, const InputMetrics& metrics);
 
 // The verdict; a picture of rank 0; by kind what is busy, hidden and exposed; a table of ranks.

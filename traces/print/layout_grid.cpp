@@ -13,14 +13,14 @@ namespace {
 
 using Range = LayoutGrid::Range;
 
-// All of them, or of more than `most` the first, those left out, and the last.
+// All of them, or if more than `most` the first, the omitted ones, and the last.
 std::vector<Range> ranges(int count, int most) {
   std::vector<Range> all;
   if (count <= most) {
     for (int i = 0; i < count; ++i) all.push_back({i, i});
     return all;
   }
-  const int shown = std::max(most - 1, 1);  // beside the range left out
+  const int shown = std::max(most - 1, 1);  // besides the omitted range
   const int before = (shown + 1) / 2;
   const int after = shown - before;
   for (int i = 0; i < before; ++i) all.push_back({i, i});
@@ -54,13 +54,13 @@ std::string state_words(const LaidStage& stage) {
   return text;
 }
 
-// What is the same of all, or from least to most.
+// The common value, or the range from least to most.
 template <typename Value, typename Format>
 std::string between(Value least, Value most, Format format) {
   return least == most ? format(least) : format(least) + " - " + format(most);
 }
 
-// Of stages that are left out.
+// Of omitted stages.
 std::vector<std::string> summary(const PipelineLayout& layout, std::vector<int> stages) {
   std::ranges::sort(stages);
   const auto stage = [&](int s) -> const LaidStage& {
@@ -108,7 +108,7 @@ std::string listed(const RankGroup& group) {
   return text;
 }
 
-// "1.2 GiB on rank 0, 1.1 GiB on ranks 1-6"; of more runs than a sentence bears the range.
+// "1.2 GiB on rank 0, 1.1 GiB on ranks 1-6"; the range if there are too many runs for a sentence.
 std::string by_rank(const std::vector<std::int64_t>& bytes) {
   constexpr int most_runs = 4;
   std::string text;

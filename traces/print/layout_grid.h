@@ -1,5 +1,5 @@
-// Where the stages of a layout stand in a picture of it, and what is written there; what its
-// two forms, characters and SVG, have in common.
+// The places of a layout's stages in a picture of it, and their texts: shared by its two forms,
+// characters and SVG.
 //
 // Reading is const; any thread.
 #pragma once
@@ -15,7 +15,7 @@ namespace pipesim {
 
 class LayoutGrid {
  public:
-  // Neighbouring ranks, or chunks: one, or several that are left out.
+  // Neighbouring ranks or chunks: a single one, or several that are left out.
   struct Range {
     int first = 0;
     int last = 0;
@@ -28,25 +28,26 @@ class LayoutGrid {
     end,     // there is none
     beside,  // on the same rank
     down,    // on the next rank, the same chunk of it
-    up,      // on the rank before, likewise
+    up,      // on the rank before, the same chunk of it
     far,     // anywhere else
   };
 
-  // The layout outlives it. Of more ranks or chunks than `most` the middle is left out.
+  // The layout must outlive it. If there are more ranks or chunks than `most`, the middle is left
+  // out.
   LayoutGrid(const PipelineLayout& layout, int most_ranks, int most_chunks);
 
   const std::vector<Range>& rows() const { return rows_; }
   const std::vector<Range>& columns() const { return columns_; }
   int chunks() const { return chunks_; }
-  // -1 where the rank has no such chunk, or there is no such rank.
+  // -1 if the rank has no such chunk, or there is no such rank.
   int stage_at(int rank, int chunk) const;
   int chunk_of(int stage) const { return chunk_of_stage_[static_cast<std::size_t>(stage)]; }
   Way way_from(int stage) const;
   std::int64_t bytes_from(int stage) const;  // to the next
 
-  // "rank 0", and its devices where those are not as many as ranks.
+  // "rank 0", and its devices if they are not one per rank.
   std::vector<std::string> label(const Range& ranks) const;
-  // What a box says, a line each; the first is its title. Nothing where there is no stage.
+  // The lines of a box; the first is its title. Empty if there is no stage.
   std::vector<std::string> words(const Range& ranks, const Range& chunks) const;
 
  private:
@@ -61,10 +62,10 @@ class LayoutGrid {
 // "gpt-mini, 1F1B: 4 ranks x 2 chunks, 8 microbatches; 2 replicas of 8 devices".
 std::string layout_heading(const PipelineLayout& layout);
 
-// A box's words in lines of so many letters, broken behind commas where that is enough.
+// A box's lines, broken at `letters` characters, after commas if that is enough.
 std::vector<std::string> fitted(const std::vector<std::string>& words, int letters);
 
-// What stands below the picture: what each sentence is about, and the sentence.
+// The notes below the picture: what each sentence is about, and the sentence.
 struct LayoutNote {
   std::string about;
   std::string text;

@@ -1,4 +1,4 @@
-// Where --layout-picture puts its picture.
+// The output of --layout-picture.
 #include <fmt/format.h>
 
 #include "traces/base/error.h"

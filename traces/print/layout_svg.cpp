@@ -36,7 +36,7 @@ class Svg {
     add(R"(<text x="{}" y="{}" fill="#{:06x}"{}>{}</text>)", at.x, at.y, ink, style,
         xml_text(words));
   }
-  // `what` is its title, which viewers show where the mouse is.
+  // `what` is its title, shown as a tooltip.
   void arrow(const std::vector<Point>& points, bool is_forward, const std::string& what) {
     std::string path;
     for (const Point& point : points) {
@@ -98,17 +98,17 @@ class Page {
   }
 
  private:
-  // Pixels; letters are taken to be as wide as most are.
+  // Pixels; letters are assumed to have the usual width.
   static constexpr int letter = 7;
   static constexpr int heading_letter = 11;
   static constexpr int line_height = 17;
   static constexpr int page_margin = 24;
   static constexpr int inset = 12;        // of a box's words
   static constexpr int near_height = 46;  // between rows, for arrows and their bytes
-  static constexpr int lane = 22;         // of a message that goes around boxes: both ways
+  static constexpr int lane = 22;         // of a message that goes around boxes: both directions
   static constexpr int wide_lane = 36;    // the same upwards, with its bytes
-  static constexpr int both = 8;          // between its two ways
-  static constexpr int sheet = 7;         // between the sheets that stand for replicas
+  static constexpr int both = 8;          // between its two directions
+  static constexpr int sheet = 7;         // between the sheets that represent replicas
   static constexpr int chip = 11;         // a layer
   static constexpr int most_rows = 9;
   static constexpr int most_columns = 6;
@@ -127,7 +127,7 @@ class Page {
     int top = 0;
     int height = 0;  // of its boxes
   };
-  // A message that goes around boxes, between two that are shown.
+  // A message that goes around boxes, between two visible ones.
   struct Detour {
     int stage = 0;
     std::size_t from_row = 0, from_column = 0, to_row = 0, to_column = 0;
@@ -135,10 +135,10 @@ class Page {
     int channel_lane = 0, exit_lane = 0, entry_lane = 0;
   };
 
-  // Sideways ways beside a row: those that would meet lie in different lanes.
+  // Horizontal routes next to a row: crossing ones are in different lanes.
   class Lanes {
    public:
-    // Of a way between two places, in halves of columns.
+    // Takes a lane for a route between two positions, in half columns.
     int take(int from, int to) {
       const Way own{std::min(from, to), std::max(from, to)};
       std::size_t at = 0;
@@ -167,12 +167,12 @@ class Page {
     return lines;
   }
 
-  // Sheets behind the panel.
+  // The number of sheets behind the panel.
   int stack() const {
     return sheet * static_cast<int>(std::min<std::int64_t>(layout_.sizes.data - 1, 2));
   }
 
-  // The row of a rank, or the column of a chunk, that is shown by itself.
+  // The row of a rank, or the column of a chunk, if it is shown individually.
   static std::optional<std::size_t> place_of(const std::vector<Range>& ranges, int index) {
     const auto found =
         std::ranges::find_if(ranges, [&](const Range& range) { return index <= range.last; });
@@ -180,7 +180,7 @@ class Page {
     return static_cast<std::size_t>(found - ranges.begin());
   }
 
-  // A message that goes around, of which one end or none is shown, gets a word at that end.
+  // A message that goes around with one or no visible end gets a word at that end.
   std::optional<Detour> detour_of(int stage) const {
     const auto at = static_cast<std::size_t>(stage);
     const auto from_row = place_of(grid_.rows(), layout_.stages[at].rank);
@@ -233,7 +233,7 @@ class Page {
     channel_lefts_.push_back(x);
     x += std::max(20, channels.back() * wide_lane + 16);
     panel_width_ = x - page_margin;
-    const int tail = stack() > 0 ? 60 : 0;  // for what says how many replicas there are
+    const int tail = stack() > 0 ? 60 : 0;  // for the number of replicas
     width_ = std::max(panel_width_ + stack() + tail + 2 * page_margin, 640);
     heading_ = wrapped(layout_heading(layout_), (width_ - 2 * page_margin) / heading_letter);
     panel_at_ = {page_margin, 30 + 22 * static_cast<int>(heading_.size())};
@@ -257,7 +257,7 @@ class Page {
 
   int letters() const { return (box_width_ - 2 * inset) / letter; }
 
-  // Of a box that stands for one stage.
+  // For a box of a single stage.
   int layers_in(std::size_t row, const Range& column) const {
     const Range& ranks = grid_.rows()[row];
     if (!ranks.is_one() || !column.is_one()) return 0;
@@ -265,7 +265,7 @@ class Page {
     return stage < 0 ? 0 : layout_.stages[static_cast<std::size_t>(stage)].layers.value_or(0);
   }
 
-  // Whether a message of the row goes where nothing is shown: `is_below`, from it, else to it.
+  // Whether a message of the row, from it if `is_below`, else to it, has an end that is not shown.
   bool has_word(std::size_t row, bool is_below) const {
     const Range& ranks = grid_.rows()[row];
     return ranks.is_one() && std::ranges::any_of(grid_.columns(), [&](const Range& column) {
@@ -339,7 +339,7 @@ class Page {
     }
   }
 
-  // A chip a layer, where there is room for all; returns where the next line stands.
+  // Draws a chip per layer, if there is room for all; returns the position of the next line.
   int draw_chips(int layers, Point at) {
     if (layers == 0) return at.y + 9;
     const int room = box_width_ - 2 * inset;
@@ -354,7 +354,7 @@ class Page {
     return at.y + 9 + chip + 8;
   }
 
-  // What goes from a stage to the next, and back, as far as it is shown.
+  // Draws the messages from a stage to the next, and back, as far as they are visible.
   void draw_way(int stage) {
     const auto at = static_cast<std::size_t>(stage);
     const Way way = grid_.way_from(stage);
@@ -414,7 +414,7 @@ class Page {
         channel_lefts_[detour.channel] + wide_lane - 12 + detour.channel_lane * wide_lane;
     const int start = lefts_[detour.from_column] + box_width_ / 2;
     const int end = lefts_[detour.to_column] + box_width_ / 2;
-    // The way back runs beside the way there without crossing it.
+    // The route back runs next to the route forth without crossing it.
     const bool is_right = channel > start;
     const bool ends_right = channel < end;
     const int x0 = is_right ? -both : both;
@@ -439,7 +439,7 @@ class Page {
         channel - 4, middle, faint_ink, middle_text, xml_text(bytes));
   }
 
-  // To or from a box that is not shown.
+  // For messages to or from a box that is not shown.
   void draw_word(int stage, bool is_below) {
     const auto at = static_cast<std::size_t>(is_below ? stage : stage + 1);
     const auto row = place_of(grid_.rows(), layout_.stages[at].rank);
@@ -458,7 +458,7 @@ class Page {
               small_text, faint_ink);
   }
 
-  // Returns where the page ends.
+  // Returns the end of the page.
   int draw_notes(int y) {
     for (const LayoutNote& note : layout_notes(layout_, grid_)) {
       svg_.text({page_margin, y}, note.about, bold_text);
@@ -488,7 +488,7 @@ class Page {
   Point panel_at_;
   int width_ = 0, box_width_ = 0, panel_width_ = 0, panel_height_ = 0;
   std::vector<int> lefts_;          // of columns
-  std::vector<int> channel_lefts_;  // before each column, and behind the last
+  std::vector<int> channel_lefts_;  // before each column, and after the last
   std::vector<Row> rows_;
   std::vector<Detour> detours_;
 };

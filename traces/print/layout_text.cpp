@@ -18,12 +18,12 @@ using Way = LayoutGrid::Way;
 
 enum class Ink : std::uint8_t { plain, bold, faint, forward, backward };
 
-// Lines of characters, each with its ink, written anywhere.
+// Lines of coloured characters, written in any order.
 class Canvas {
  public:
   std::size_t lines() const { return lines_.size(); }
 
-  // What is longer than `most` ends in dots.
+  // Text longer than `most` ends in dots.
   void put(std::size_t line, int column, std::string_view text, Ink ink = Ink::plain,
            int most = 1000) {
     std::vector<std::string> glyphs;
@@ -82,7 +82,7 @@ class Drawing {
   static constexpr int gap = 3;            // between boxes
   static constexpr int frame = 4;          // a box's sides, with a blank each
   static constexpr int least_inside = 18;  // of a box
-  static constexpr int left_out = 12;      // the column that stands for chunks left out
+  static constexpr int left_out = 12;      // the column of omitted chunks
   static constexpr int least_column = least_inside + frame + gap;
   static constexpr int most_ranks = 9;
 
@@ -96,7 +96,7 @@ class Drawing {
     place_columns(width);
   }
 
-  // Whether the columns are as wide as they must be to be read.
+  // Whether the columns are wide enough to be read.
   bool is_readable() const { return inside_ >= least_inside; }
 
   void draw(Canvas& canvas) {
@@ -149,8 +149,8 @@ class Drawing {
     }
   }
 
-  // The stage of a box whose message to the next stage is drawn at it, and the one whose message
-  // to it is; -1 where there is none, or the box stands for several.
+  // The stage of a box whose message to the next stage is drawn at it, and the one whose message to
+  // it is; -1 if there is none, or the box stands for several.
   int sender(const Range& ranks, const Range& chunks) const {
     if (!ranks.is_one() || !chunks.is_one()) return -1;
     const int stage = grid_.stage_at(ranks.first, chunks.first);
@@ -167,7 +167,7 @@ class Drawing {
     return bytes == 0 ? "" : " " + format_bytes(bytes);
   }
 
-  // Arrows both ways, and behind them where to, as far as there is room.
+  // Arrows in both directions, and then the destination, as far as there is room.
   void put_arrows(Canvas& canvas, std::size_t line, const Column& column, int stage, bool is_up,
                   const std::string& where) const {
     const std::string bytes = bytes_text(stage);
@@ -175,7 +175,7 @@ class Drawing {
     const char* backward = is_up ? "v B" : "^ B";
     const int room = column.width - 2;
     int at = column.left + 2;
-    // As much as there is room for: bytes each way, or once, or at least where to.
+    // As much as there is room for: bytes in each direction, or once, or at least the destination.
     const auto arrows = static_cast<int>(9 + 2 * bytes.size());
     const auto words = static_cast<int>(where.empty() ? 0 : 3 + where.size());
     const bool is_wide = arrows + words <= room;
@@ -200,8 +200,8 @@ class Drawing {
     if (!where.empty()) put(" " + where, Ink::faint);
   }
 
-  // What is sent between a row and the one behind it, or, of messages that go elsewhere, before
-  // it (`is_below`: behind it).
+  // Messages between a row and the next one or, for messages that go elsewhere, the previous one
+  // (`is_below`: the next one).
   void draw_sends(Canvas& canvas, std::size_t row, bool is_below) {
     const Range& ranks = grid_.rows()[row];
     bool any = false;
@@ -241,7 +241,7 @@ class Drawing {
     std::size_t height = std::max<std::size_t>(label.size(), 1);
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       std::vector<std::string> words = grid_.words(ranks, grid_.columns()[c]);
-      // Of chunks left out there is room for how many stages they are.
+      // Omitted chunks have room for the number of stages.
       if (!grid_.columns()[c].is_one() && !words.empty()) words.resize(1);
       std::vector<std::string> lines = fitted(words, columns_[c].width - frame);
       constexpr std::size_t most_lines = 6;
@@ -325,7 +325,7 @@ std::string notes_text(const std::vector<LayoutNote>& notes, int width) {
 
 std::string layout_text(const PipelineLayout& layout, const Terminal& terminal) {
   const int width = terminal.width;
-  // As many chunks as can be read beside each other.
+  // As many chunks as are readable next to each other.
   int chunks = std::max(1, width / Drawing::least_column);
   while (chunks > 1 &&
          !Drawing(layout, LayoutGrid(layout, Drawing::most_ranks, chunks), width).is_readable()) {

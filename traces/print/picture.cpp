@@ -12,8 +12,8 @@
 namespace pipesim {
 namespace {
 
-// Where all times have a common unit that fits, a unit is a whole number of
-// columns, so that equal actions are equally wide.
+// If all times have a common unit that fits, a unit is a whole number of columns, so that equal
+// actions are equally wide.
 TimeScale fitted_scale(const std::vector<std::vector<Span>>& rows, std::int64_t makespan_ns,
                        std::int64_t unit_ns, int columns) {
   std::int64_t unit = std::gcd(std::max<std::int64_t>(makespan_ns, 1), unit_ns);
@@ -26,14 +26,14 @@ TimeScale fitted_scale(const std::vector<std::vector<Span>>& rows, std::int64_t 
   return {0, makespan_ns, static_cast<int>(units * std::min(widest, columns / units))};
 }
 
-// Without colours a small letter says that a chunk is not its rank's first.
+// Without colours a small letter marks a chunk other than its rank's first.
 std::string with_case(std::string label, int chunk) {
   if (chunk > 0 && label.front() >= 'A') label.front() += 'a' - 'A';
   return label;
 }
 
-// Letters in proportion to the time that kinds fill: each column takes that kind, of those in
-// it, that is furthest behind its share.
+// Letters in proportion to the time of kinds: each column shows the one of its kinds that has the
+// fewest letters relative to its share.
 template <typename Set>
 void draw_proportions(const std::vector<RowShares::Column>& columns, Set&& set) {
   constexpr std::size_t blank = RowShares::places;
@@ -44,7 +44,7 @@ void draw_proportions(const std::vector<RowShares::Column>& columns, Set&& set) 
     share[blank] = std::max(0.0, 1 - std::accumulate(columns[c].begin(), columns[c].end(), 0.0));
     std::size_t next = static_cast<std::size_t>(std::ranges::max_element(share) - share.begin());
     for (std::size_t kind = 0; kind <= blank; ++kind) {
-      constexpr double least = 0.01;  // less is what rounding leaves
+      constexpr double least = 0.01;  // less is rounding
       behind[kind] += share[kind];
       if (share[kind] > least && behind[kind] > behind[next]) next = kind;
     }
@@ -55,9 +55,9 @@ void draw_proportions(const std::vector<RowShares::Column>& columns, Set&& set) 
 
 }  // namespace
 
-// What is drawn of a rank.
+// The drawing of a rank.
 struct Picture::Row {
-  // A column's ground: of no kind, or of a kind and chunk.
+  // A column's background: none, or that of a kind and chunk.
   struct Ground {
     Kind kind = Kind::IDLE;
     int chunk = 0;
@@ -82,7 +82,7 @@ struct Picture::Row {
   }
 
   std::string text;
-  std::vector<Ground> ground;  // of each column
+  std::vector<Ground> ground;  // by column
   bool microbatches = false;   // in labels
 };
 
@@ -115,8 +115,8 @@ std::vector<Picture::Block> Picture::blocks_of(std::size_t row, const TimeScale&
   return blocks;
 }
 
-// All labels of a picture name stages or none does. One that begins with a digit leaves a
-// column, so that two are never read as one.
+// All labels of a picture name stages or none does. One that begins with a digit leaves a column
+// free, so that two are never read as one.
 bool Picture::labels_have_stages(const TimeScale& scale) const {
   if (frame_.chunks <= 1) return false;
   for (std::size_t row = 0; row < spans_.size(); ++row) {
@@ -127,7 +127,7 @@ bool Picture::labels_have_stages(const TimeScale& scale) const {
   return true;
 }
 
-// Each action as a block. All of a kind are labelled as the narrowest of them has room for.
+// Draws each action as a block. All of a kind have the label that fits the narrowest of them.
 Picture::Row Picture::draw_blocks(std::size_t row, const TimeScale& scale, bool stages) const {
   const std::vector<Block> blocks = blocks_of(row, scale);
   std::array<std::size_t, kind_count + 1> room;
@@ -193,7 +193,7 @@ void Picture::add(const Span& span) {
   const int row = row_of_rank_[static_cast<std::size_t>(span.rank)];
   if (row < 0 || is_communication(span.action)) return;
   const auto at = static_cast<std::size_t>(row);
-  // What ends an iteration and takes no time is not in the picture.
+  // Closing actions without duration are not in the picture.
   if (!is_closing(span.action) || span.end_ns > span.start_ns) {
     used_.kinds[static_cast<std::size_t>(span.action.kind)] = true;
   }
@@ -214,7 +214,7 @@ int Picture::chunk_of(const Action& action) const {
                                  : 0;
 }
 
-// Of an action, or of the cell that it opens.
+// The index of an action, or of the cell that it opens.
 std::size_t Picture::place_of(const Action& action) const {
   return action.joined ? RowShares::cells : RowShares::place_of(action.kind, chunk_of(action));
 }
@@ -228,10 +228,10 @@ bool Picture::has_blocks(const TimeScale& scale) const {
   bool blocks = !dense_;
   for (const auto& row : spans_) {
     for (const Span& span : row) {
-      // Closing work may be too short for a block.
+      // Closing actions may be too short for a block.
       if (!is_compute(span.action.kind)) continue;
       const double width = scale.exact(span.end_ns) - scale.exact(span.start_ns);
-      // As wide as others of its length, or wide enough that a column more or less is little.
+      // As wide as others of its length, or wide enough that one column makes little difference.
       const bool is_whole = width >= 1 && width == std::floor(width);
       blocks = blocks && (span.end_ns == span.start_ns || is_whole || width >= 1.5);
     }

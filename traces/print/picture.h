@@ -13,20 +13,19 @@
 
 namespace pipesim {
 
-// Fed with the spans of an evaluation, as a SpanSink is; those of other ranks,
-// transfers and what lies before 0 are passed over. Draws each action as a block where they are
-// few, else kinds in proportion to the time that they fill; its memory is O(ranks shown x
-// columns) either way.
+// Receives the spans of an evaluation, like a SpanSink; ignores those of other ranks, transfers and
+// times before 0. Draws each action as a block if they are few, else kinds in proportion to the
+// time that they fill; its memory is O(ranks shown x columns) either way.
 class Picture {
  public:
   struct Frame {
     std::vector<int> ranks;           // to show
     std::vector<int> chunk_of_stage;  // of all stages
     int all_ranks = 0;
-    int chunks = 1;  // the most a rank holds; labels and shades tell them apart
+    int chunks = 1;  // the most on any rank; labels and shades tell them apart
     std::int64_t makespan_ns = 0;
-    std::size_t longest_list = 0;  // actions of the rank with the most
-    // Of pictures on one axis: what divides the times of all; 0: there is no other.
+    std::size_t longest_list = 0;  // the number of actions of the rank with the most
+    // For pictures on one axis: a common divisor of all their times; 0: a single picture.
     std::int64_t unit_ns = 0;
   };
 
@@ -34,7 +33,7 @@ class Picture {
   struct Signs {
     std::array<bool, kind_count> kinds{};
     bool cells = false;                         // with a forward and a backward
-    bool blank = false;                         // time that nothing fills
+    bool blank = false;                         // empty time
     bool proportions = false;                   // instead of blocks
     bool microbatches = false, stages = false;  // in labels
     bool shades = false;                        // of chunks
@@ -47,8 +46,8 @@ class Picture {
   Picture(Frame frame, const Terminal& terminal);
 
   void add(const Span& span);
-  // The axis, a line a rank, and the legend, each by itself and all together; they end with a
-  // line's end.
+  // The axis, one line per rank, and the legend, separately and all together; each ends with a
+  // newline.
   std::string axis() const;
   std::string rows() const;
   Signs signs() const;
@@ -74,9 +73,9 @@ class Picture {
   std::size_t margin_;
   int columns_;
   bool dense_;                            // too many actions for blocks
-  std::vector<int> row_of_rank_;          // -1 where not shown
-  std::vector<std::vector<Span>> spans_;  // by row, where not dense
-  std::vector<RowShares> density_;        // by row, where dense
+  std::vector<int> row_of_rank_;          // -1 if not shown
+  std::vector<std::vector<Span>> spans_;  // by row, if not dense
+  std::vector<RowShares> density_;        // by row, if dense
   std::vector<bool> joined_;              // by row: the last span opened a cell
   std::vector<std::int64_t> busy_ns_;     // by row
   Signs used_;                            // kinds and cells so far

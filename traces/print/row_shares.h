@@ -1,5 +1,5 @@
-// How much of each column of a row its actions fill, by kind: what a picture is drawn from that is
-// too narrow for single actions. Plain values.
+// How much of each column of a row its actions fill, by kind: the data of a picture that is too
+// narrow for single actions. Plain values.
 #pragma once
 
 #include <array>

@@ -11,7 +11,7 @@
 namespace pipesim {
 namespace {
 
-// Of a column of bytes: "123.4 MiB" has nine characters.
+// The width of a column of bytes: "123.4 MiB" has nine characters.
 std::size_t width_of(std::string_view name) { return std::max<std::size_t>(name.size(), 9); }
 
 }  // namespace
@@ -111,7 +111,7 @@ std::string memory_table(const std::vector<RankMemory>& memory, int width) {
                                   [&](const RankMemory& rank) { return column.bytes(rank) > 0; });
     });
     std::vector<std::string> lines{"rank"};
-    // Activations alone stand in the first table.
+    // If there are only activations, they are in the first table.
     const bool has_others = std::ranges::any_of(columns, [](const Column& column) {
       return column.name != "activations" && column.name != "total";
     });

@@ -1,7 +1,7 @@
-// What metrics and memory say of each rank, as tables and lines of text.
+// The metrics and memory of each rank, as tables and lines of text.
 //
-// Of many ranks shown_ranks() (picture.h) stand for all. Pure functions; any
-// thread may call them.
+// If there are many ranks, only shown_ranks() (timeline_panel.h). Pure functions; any thread may
+// call them.
 #pragma once
 
 #include <cstdint>
@@ -27,18 +27,18 @@ TableUnit table_unit(std::int64_t longest_ns);
 // Busy time, bubble by cause and peak of each rank, with a heading.
 std::string rank_table(const Metrics& metrics);
 
-// Both kinds of bubble, a line each.
+// Both kinds of bubble, one line each.
 std::string bubble_lines(const Metrics& metrics);
 
-// What the critical path is made of; empty where no transfer is on it.
+// The composition of the critical path; empty if it has no transfer.
 std::string critical_path_line(const Metrics& metrics);
 
-// That others had the processors of a run's ranks, and what to do; empty where that was little.
+// Says that other processes used the processors of a run's ranks, and what to do; empty if it was
+// little.
 std::string taken_line(const RecordedRun& run);
 
-// What ranks hold at their fullest, by category, with a line before and a blank
-// line after it; a category that no rank has is left out. Empty where there is
-// nothing but activations, which rank_table() has.
+// The peak memory of ranks by category, with a line before and a blank line after it; leaves out a
+// category that no rank has. Empty if there are only activations, which rank_table() has.
 std::string memory_table(const std::vector<RankMemory>& memory, int width);
 
 }  // namespace pipesim

@@ -1,4 +1,4 @@
-// What the terminal can show: its width and whether it takes colours.
+// The terminal's abilities: its width, and whether it shows colours.
 #pragma once
 
 #include <string>
@@ -14,21 +14,20 @@ struct Terminal {
   bool colour = false;
 };
 
-// Of an open file: the width of the terminal, else $COLUMNS, else 80; colours
-// only on a terminal and where NO_COLOR is not set.
+// For an open file: the width of the terminal, else $COLUMNS, else 80; colours only on a terminal
+// and if NO_COLOR is not set.
 Terminal terminal_of(int descriptor);
 Terminal standard_output();
 
-// Writes to standard output, and throws a work error where that fails.
+// Writes to standard output; throws a work error if that fails.
 void print(std::string_view text);
 // Flushes it; for main, once all is printed.
 void finish_printing();
-// Writes to standard error; what can't be written there is lost.
+// Writes to standard error; text that can't be written is lost.
 void complain(std::string_view text);
 
-// A line on standard error that says what is being done, replaced by the next
-// and removed at the end; nothing where that is no terminal, or where another
-// file stands for it that is none.
+// A line on standard error that says what is being done, replaced by the next and removed at the
+// end. Prints nothing if standard error, or the file given instead of it, is not a terminal.
 class Progress {
  public:
   Progress();
@@ -46,12 +45,12 @@ class Progress {
 // that continue one are indented like it.
 std::string wrap(const std::string& text, int width);
 
-// A palette that colour-blind eyes tell apart (Okabe and Ito): forward blue,
-// backward and input gradient orange, weight gradient green, transfers grey.
+// A palette safe for colour-blind readers (Okabe and Ito): forward blue, backward and input
+// gradient orange, weight gradient green, transfers grey.
 std::string paint(std::string_view text, Kind kind, bool colour);
-// The same of one of a rank's chunks, later ones lighter.
+// The same for one of a rank's chunks, later ones lighter.
 std::string paint(std::string_view text, Kind kind, int chunk, int chunks, bool colour);
-// Of an input pipeline: compute blue, rows orange, exchanges green, copies purple, the host grey.
+// For an input pipeline: compute blue, rows orange, exchanges green, copies purple, the host grey.
 std::string paint(std::string_view text, InputGroup group, bool colour);
 std::string bold(std::string_view text, bool colour);
 std::string faint(std::string_view text, bool colour);

@@ -14,7 +14,8 @@ struct AxisUnit {
   double ns;
 };
 
-// In which the last of an axis has at most four digits before the point; the others have it, too.
+// The unit in which the last label of an axis has at most four digits before the point; the others
+// use it, too.
 AxisUnit unit_of(std::int64_t last_ns) {
   if (last_ns < 10'000) return {"ns", 1};
   if (last_ns < 10'000'000) return {"us", 1e3};

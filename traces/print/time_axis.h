@@ -27,10 +27,10 @@ struct TimeTick {
   std::int64_t ns = 0;
   std::string label;
 };
-// Round times in one unit, so many columns apart at least.
+// Round times in one unit, at least `apart` columns apart.
 std::vector<TimeTick> time_ticks(const TimeScale& scale, int apart);
 
-// A line of round times where they are, behind a margin.
+// A line with round times at their places, after a margin.
 std::string time_axis(const TimeScale& scale, std::size_t margin);
 
 }  // namespace pipesim

@@ -1,7 +1,7 @@
 // Timelines to be drawn: what terminal pictures and figures are made of.
 //
-// A panel owns no spans: it replays them, each time the same, and what they are replayed from
-// has to live as long as it does. Any thread.
+// A panel owns no spans: it replays them, each time the same, and the source of the replay must
+// outlive it. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct TimelinePanel {
   std::int64_t makespan_ns = 0;
   std::function<void(const SpanSink&)> replay;
 
-  int chunks() const;  // the most a rank holds
+  int chunks() const;  // the most on any rank
 };
 
 // Panels on one axis, under a heading of one line; below them a note. Either may be empty.
@@ -31,7 +31,7 @@ struct TimelineGroup {
   std::string note;
 };
 
-// The ranks that fit a page: all, or an even choice with the first and last.
+// The ranks that fit on a page: all, or an even selection with the first and last.
 std::vector<int> shown_ranks(int ranks);
 
 }  // namespace pipesim

@@ -23,16 +23,15 @@ namespace pipesim {
 namespace {
 
 constexpr int deepest_argument = 64;
-// Of nested arguments, "outer.inner": so many bytes in any case, and so many for each of
-// the event's text.
+// Limits on names of nested arguments, "outer.inner": so many bytes in any case, and so many for
+// each of the event's text.
 constexpr std::size_t short_names = std::size_t{1} << 14;
 constexpr std::size_t longest_names = 8;
-// Of the text of an event.
+// The longest text of an event.
 constexpr std::int64_t longest_event = std::int64_t{16} << 20;
 constexpr std::int64_t latest_ns = (std::int64_t{1} << 61) - 1;
 
-// Strings stay where they are in the window, escapes undone in place; numbers
-// come as text.
+// Strings stay in the window, unescaped in place; numbers are passed as text.
 template <typename Handler>
 bool parse(std::span<char> text, Handler& handler) {
   constexpr unsigned flags = rapidjson::kParseInsituFlag | rapidjson::kParseNumbersAsStringsFlag |
@@ -42,10 +41,10 @@ bool parse(std::span<char> text, Handler& handler) {
   return !reader.Parse<flags>(stream, handler).IsError();
 }
 
-// Takes one event apart. Its text must outlive the event.
+// Parses one event. Its text must outlive the event.
 class EventHandler {
  public:
-  // Before an event whose text has so many bytes.
+  // Call before an event whose text has so many bytes.
   void clear(std::size_t bytes) {
     fields_ = {};
     members_ = 0;
@@ -127,7 +126,7 @@ class EventHandler {
   std::string_view id() const { return of(Field::id); }
   bool binds_enclosing() const { return of(Field::binding) == "e"; }
   std::span<const TraceArgument> args() const { return args_; }
-  // Arguments from there on are left out.
+  // Arguments from there on are skipped.
   bool names_too_long() const { return names_too_long_; }
 
  private:
@@ -195,20 +194,20 @@ class EventHandler {
 
   std::array<std::string_view, 11> fields_;
   std::int64_t members_ = 0;
-  int depth_ = 0;  // of objects, those in lists, too
-  int lists_ = 0;  // around the place
+  int depth_ = 0;  // of objects, including those in lists
+  int lists_ = 0;  // around the position
   Field field_ = Field::other;
   std::string_view key_;
   std::string prefix_;  // of keys within an object of the args
   std::vector<std::size_t> prefix_ends_;
   std::vector<TraceArgument> args_;
-  std::deque<std::string> names_;  // of nested arguments; they stay where they are
+  std::deque<std::string> names_;  // of nested arguments; addresses are stable
   std::size_t names_used_ = 0;
   std::size_t names_left_ = 0;  // bytes
   bool names_too_long_ = false;
 };
 
-// Writes what is parsed as strict JSON.
+// Rewrites the parsed text as strict JSON.
 class StrictWriter {
  public:
   bool Null() { return writer_.Null(); }
@@ -297,13 +296,13 @@ class TraceReader {
     return fmt::format("{}: event {}", path_, format_count(elements_ - 1));
   }
 
-  // The file ends, or goes on as no JSON does.
+  // The file ends, or continues with invalid JSON.
   void break_off(bool ends) {
     trace_.truncated = true;
     ends_ = ends;
     warnings_.add(
         fmt::format("the file {} after {}", ends ? "ends in the middle," : "is damaged here,",
-                    plural(trace_.events, "whole event")),
+                    plural(trace_.events, "complete event")),
         byte());
   }
 
@@ -357,7 +356,7 @@ class TraceReader {
     std::string text = writer.text();
     member_bytes_ += key->size() + text.size();
     if (member_bytes_ > JsonWindow::most_bytes) {
-      throw input_error(fmt::format("{}: has more than {} beside its events; remove some of it",
+      throw input_error(fmt::format("{}: has more than {} besides its events; remove some of it",
                                     path_, format_bytes(JsonWindow::most_bytes)));
     }
     trace_.members[*key] = std::move(text);
@@ -408,9 +407,9 @@ class TraceReader {
     }
   }
 
-  // Who visits the events keeps them, and there may be any number.
+  // Visitors keep events, and there may be any number.
   void look_for_memory() {
-    constexpr std::int64_t least = std::int64_t{256} << 20;  // 64 times what is read till then
+    constexpr std::int64_t least = std::int64_t{256} << 20;  // 64 times the bytes read until then
     next_memory_look_ = window_.offset() + memory_stretch;
     if (available_memory_bytes() >= least) return;
     throw input_error(fmt::format("{}: memory runs out after {}; open a part of it", path_,
@@ -427,7 +426,7 @@ class TraceReader {
     progress_(share);
   }
 
-  // A time in microseconds; `fits` becomes false where it is too large.
+  // A time in microseconds; `fits` becomes false if it is too large.
   std::optional<std::int64_t> time_of(std::string_view text, bool& fits) {
     if (text.empty()) return std::nullopt;
     const ScaledDecimal ns = scale_decimal(text, 3);
@@ -491,14 +490,14 @@ class TraceReader {
   EventHandler handler_;
   ChromeTrace trace_;
   std::int64_t elements_ = 0;  // of traceEvents
-  std::int64_t strange_ = 0;   // of them, that no writer of traces makes
+  std::int64_t strange_ = 0;   // unlike any known writer's
   std::size_t member_bytes_ = 0;
-  std::int64_t next_look_ = 0;  // at how much is read: an offset
+  std::int64_t next_look_ = 0;  // the offset of the next check
   static constexpr std::int64_t memory_stretch = std::int64_t{4} << 20;
   std::int64_t next_memory_look_ = memory_stretch;
   double reported_ = 0;
   bool is_done_ = false;  // with the head
-  bool ends_ = false;     // where it breaks off
+  bool ends_ = false;     // at the end of a truncated file
 };
 
 }  // namespace

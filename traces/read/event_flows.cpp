@@ -31,11 +31,11 @@ class SliceFinder {
   }
 
   struct Found {
-    std::uint32_t enclosing;  // the innermost that holds the instant, else one that ends there
-    std::uint32_t next;       // the first that starts then or later, of several the outermost
+    std::uint32_t enclosing;  // the innermost that contains the instant, else one that ends there
+    std::uint32_t next;       // the first that starts then or later; of several the outermost
   };
 
-  // For each of some instants, in order.
+  // For each of the instants, in order.
   std::vector<Found> find(std::uint32_t track, std::span<const std::int64_t> times) const {
     constexpr int searched_one_by_one = 64;
     std::vector<Found> found;
@@ -73,8 +73,8 @@ class SliceFinder {
     return best;
   }
 
-  // The same of many rows: all instants from the first to the last, with the rows that
-  // hold them.
+  // The same for many rows: sweeps all instants from the first to the last, with the rows that
+  // contain them.
   std::vector<Found> sweep(std::uint32_t track, std::span<const std::int64_t> times) const {
     const std::size_t first = begin_[first_row_[track]];
     const std::size_t last =
@@ -103,7 +103,7 @@ class SliceFinder {
         holding.insert(slice.row);
         ends.emplace(slice.end_ns, by_start[next]);
       }
-      // What ends now stays till a later instant, in case nothing holds this one.
+      // A slice that ends now is kept until a later instant, in case nothing contains this one.
       while (!ends.empty() && ends.top().first < time_ns) {
         const std::uint32_t slice = ends.top().second;
         ends.pop();
@@ -172,7 +172,7 @@ std::vector<std::uint32_t> EventFlows::slices_of(const LargeVector<Point>& point
                                                  const EventTrace& trace,
                                                  std::span<const std::uint32_t> track_of) {
   const SliceFinder finder(trace);
-  // Track by track, in the order of time.
+  // By track, then time.
   std::vector<std::uint32_t> order(points.size());
   std::iota(order.begin(), order.end(), 0U);
   const auto track = [&](std::uint32_t point) { return track_of[points[point].track]; };

@@ -1,4 +1,4 @@
-// Arrows of a Chrome trace: s, t and f of one flow, and the slices that they mean.
+// Arrows of a Chrome trace: s, t and f of one flow, and the slices that they connect.
 //
 // One owner, one thread.
 #pragma once
@@ -19,12 +19,12 @@ namespace pipesim {
 
 class EventFlows {
  public:
-  // An s, t or f on that track; has a time.
+  // An s, t or f on that track; must have a time.
   void add(const ChromeEvent& event, std::uint32_t track);
 
-  // `track_of`: of each track's number the place among trace.tracks. Each t and f is
-  // joined with what comes before it in its flow; a flow whose s is later or missing,
-  // as where clocks are off, with the first s, or not at all.
+  // `track_of`: each track's index in trace.tracks, by number. Each t and f is joined with the
+  // point before it in its flow; in a flow whose s is later or missing, for example because clocks
+  // are off, with the first s, or not at all.
   std::vector<EventArrow> arrows(const EventTrace& trace,
                                  std::span<const std::uint32_t> track_of) &&;
 
@@ -38,12 +38,12 @@ class EventFlows {
     bool binds_enclosing = true;
   };
   std::uint32_t number_of(std::initializer_list<std::string_view> texts);
-  // The slice that each point means.
+  // The slice of each point.
   static std::vector<std::uint32_t> slices_of(const LargeVector<Point>& points,
                                               const EventTrace& trace,
                                               std::span<const std::uint32_t> track_of);
 
-  // Of categories and names of flows, and of ids that are no numbers.
+  // Of categories and names of flows, and of ids that are not numbers.
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::string key_;
   Gathering<Point> points_;

@@ -10,13 +10,13 @@
 namespace pipesim {
 namespace {
 
-// When the last slice on each row ends. Many rows are searched by a tree, whose nodes know
-// the latest and the earliest below them.
+// The end of the last slice on each row. Many rows are searched by a tree whose nodes know the
+// latest and the earliest end below them.
 class RowEnds {
  public:
   std::size_t size() const { return ends_.size(); }
 
-  // The row below the lowest that ends then or later; the first where none does.
+  // The row below the lowest that ends then or later; the first if none does.
   std::size_t below_those_ending_from(std::int64_t time_ns) const {
     if (leaves_ == 0) {
       std::size_t row = size();
@@ -29,7 +29,7 @@ class RowEnds {
     return node - leaves_ + 1;
   }
 
-  // From that row on, the first that ends then or earlier; size() where none does.
+  // From that row on, the first that ends then or earlier; size() if none does.
   std::size_t first_ending_by(std::int64_t time_ns, std::size_t row) const {
     if (leaves_ == 0) {
       while (row < size() && ends_[row] > time_ns) ++row;
@@ -46,7 +46,7 @@ class RowEnds {
     return node - leaves_;
   }
 
-  // Of a row, or of one more.
+  // Sets the end of a row, or of a new one.
   void set(std::size_t row, std::int64_t end_ns) {
     if (row == size()) ends_.emplace_back();
     ends_[row] = end_ns;
@@ -77,8 +77,7 @@ class RowEnds {
   }
 
   std::vector<std::int64_t> ends_;
-  // Node n is above 2n and 2n + 1; the rows are at leaves_ and behind. None while rows
-  // are few.
+  // Node n is above 2n and 2n + 1; the rows are at leaves_ and later. Empty while rows are few.
   std::size_t leaves_ = 0;
   std::vector<std::int64_t> latest_, earliest_;
 };
@@ -93,8 +92,8 @@ int lay_out(LargeVector<Slice>& slices, LargeVector<Slice>& rest, int most) {
   RowEnds ends;
   std::size_t kept = 0;
   for (const Slice& slice : slices) {
-    // Below the lowest that holds it: slices that start later have not been placed.
-    // What ends when it starts holds it in no case, even if it has no length.
+    // Below the lowest that contains it: slices that start later have not been placed. A slice that
+    // ends when it starts never contains it, even if it has no length.
     const std::int64_t held_until = std::max(slice.end_ns, slice.start_ns + 1);
     const std::size_t row =
         ends.first_ending_by(slice.start_ns, ends.below_those_ending_from(held_until));

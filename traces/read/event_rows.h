@@ -1,5 +1,5 @@
-// Where the slices of a track go: nested ones below what holds them, overlapping ones
-// side by side. Pure; any thread.
+// Lays out the slices of a track in rows: nested ones below their parents, overlapping ones side by
+// side. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace pipesim {
 
 // Puts the slices of one track in order of (start, longest first) and gives each its row.
-// `row` comes in as how deep a slice is known to be among those of its own times.
-// Returns the number of rows. Slices that more than `most` rows would take are moved to
-// `rest`, to be laid out as another track.
+// On entry `row` is a slice's known depth among those of the same times. Returns the number of
+// rows. Slices that would need more than `most` rows are moved to `rest`, to be laid out as another
+// track.
 int lay_out(LargeVector<Slice>& slices, LargeVector<Slice>& rest, int most = 1 << 15);
 
-// Sorts slices that are laid out by (row, start).
+// Sorts laid-out slices by (row, start).
 void sort_by_row(std::span<const Slice> slices, int rows, LargeVector<Slice>& to);
 
 }  // namespace pipesim

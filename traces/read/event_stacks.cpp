@@ -29,7 +29,7 @@ Slice opened(const EventEdge& edge, const Stack& stack) {
 
 void join_edges(LargeVector<EventEdge> edges, std::int64_t last_ns, const std::string& path,
                 const std::function<void(const Slice&)>& add, Warnings& warnings) {
-  // A file may have one thread after the other; what is equal keeps its order.
+  // A file may have one thread after the other; the sort must be stable.
   if (!std::ranges::is_sorted(edges, {}, &EventEdge::time_ns)) {
     std::ranges::stable_sort(edges, {}, &EventEdge::time_ns);
   }
@@ -67,7 +67,7 @@ void join_edges(LargeVector<EventEdge> edges, std::int64_t last_ns, const std::s
       warnings.add("slices without an end, taken to end with the slice around them", path,
                    static_cast<std::int64_t>(stack.size() - depth));
     }
-    // What only the end says.
+    // Values that only the end has.
     Slice& ended = stack[depth - 1];
     if (ended.arguments == 0) ended.arguments = edge.arguments;
     while (stack.size() >= depth) {

@@ -1,5 +1,4 @@
-// Slices that come as a begin and an end: B and E of a thread, b and e of what runs
-// beside threads.
+// Slices recorded as a begin and an end: B and E of a thread, b and e of async events.
 //
 // One owner, one thread.
 #pragma once
@@ -21,16 +20,16 @@ struct EventEdge {
 
   std::int64_t time_ns = 0;
   std::uint32_t stack = 0;  // begins and ends of one stack belong together
-  std::uint32_t track = 0;  // where it is shown, if it is within no other
+  std::uint32_t track = 0;  // where it is shown, if it is not nested
   std::uint32_t name = 0;
   std::uint32_t arguments = 0;
   std::uint16_t category = 0;
   What what = What::begin;
 };
 
-// Calls `add` with each slice; what is nested within another is on that one's track,
-// and Slice::row tells how deep. An end closes the innermost that has its name, and what is
-// within that; else the innermost. What has no end lasts until `last_ns`.
+// Calls `add` with each slice; a nested one is on its parent's track, and Slice::row is its depth.
+// An end closes the innermost slice with its name, and those within it; else the innermost. Slices
+// without an end last until `last_ns`.
 void join_edges(LargeVector<EventEdge> edges, std::int64_t last_ns, const std::string& path,
                 const std::function<void(const Slice&)>& add, Warnings& warnings);
 

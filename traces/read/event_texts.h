@@ -14,12 +14,12 @@ class EventTexts {
  public:
   EventTexts();
 
-  // The place of a text, a new one where it is not known. The empty text's is 0.
+  // The index of a text, a new one if it is unknown. The empty text's is 0.
   std::uint32_t place_of(std::string_view text);
-  // The same; nothing where it is not known and would make `budget` less than 0.
+  // The same; nothing if it is unknown and would make `budget` negative.
   std::optional<std::uint32_t> place_of(std::string_view text, std::size_t& budget);
 
-  // By place.
+  // By index.
   std::vector<std::string> take() { return std::move(texts_); }
 
  private:

@@ -52,22 +52,22 @@ struct Process {
 struct Track {
   std::uint32_t process = 0;
   bool is_thread = true;
-  std::string tid;   // or what runs beside threads
-  std::string name;  // as the file says
+  std::string tid;   // or an async event's
+  std::string name;  // from the file
   std::int64_t order = 0;
   Gathering<Slice> slices;
 };
 
 struct Counter {
   std::uint32_t process = 0;
-  std::uint32_t name = 0, id = 0, key = 0;  // places among the counters' texts
+  std::uint32_t name = 0, id = 0, key = 0;  // indices among the counters' texts
   std::vector<CounterTrack::Sample> samples;
 };
 
-// Texts by which something is found, and what was found last.
+// Numbers for combinations of texts, with a cache of the last one.
 class Numbers {
  public:
-  // The number of what has these names; `is_new` tells whether it is the first of them.
+  // The number for these names; `is_new` says whether it was just created.
   std::uint32_t of(std::initializer_list<std::string_view> names, bool& is_new) {
     key_.clear();
     for (const std::string_view name : names) {
@@ -89,14 +89,14 @@ class Numbers {
   std::uint32_t last_ = 0;
 };
 
-// Many may have the name of one long text.
+// Many may share one long name.
 std::string cut(std::string_view name) {
   constexpr std::size_t longest = 256;
   const std::string_view kept = utf8_prefix(name, longest);
   return kept.size() < name.size() ? std::string(kept) + "..." : std::string(name);
 }
 
-// As PyTorch's profiler says it.
+// As in PyTorch's profiles.
 std::optional<int> rank_of(const ChromeTrace& trace) {
   const auto info = trace.members.find("distributedInfo");
   if (info == trace.members.end()) return std::nullopt;
@@ -188,7 +188,7 @@ class EventCollector {
     return number;
   }
 
-  // Of what runs beside threads: all of one category and name.
+  // The track of async events: one for each category and name.
   std::uint32_t track_beside(const ChromeEvent& event) {
     bool is_new = false;
     const std::uint32_t number =
@@ -274,7 +274,7 @@ class EventCollector {
     add_edge(event, what, stack_numbers_.of({"", event.pid, event.tid}, is_new), track_of(event));
   }
 
-  // Older phases belong together by their names, too.
+  // Older phases are matched by name, too.
   void add_beside(const ChromeEvent& event, EventEdge::What what) {
     const bool by_name = std::string_view("STpF").find(event.phase) != std::string_view::npos;
     bool is_new = false;
@@ -315,7 +315,7 @@ class EventCollector {
     }
   }
 
-  // ---- What becomes of them
+  // ---- Results
 
   std::string name_of(const Process& process) const {
     std::string text = process.name;
@@ -336,8 +336,8 @@ class EventCollector {
     return track.is_thread && whole_number(track.tid) ? "thread " + track.tid : track.tid;
   }
 
-  // As they are to be shown: by the orders that the file gives, then by number. Processes
-  // with a word for a number and no order hold marks, as the profiler's "Traces" does: last.
+  // In display order: by the file's sort indices, then by number. Processes with a word instead of
+  // a number and without an index hold marks, like the profiler's "Traces": last.
   std::vector<std::uint32_t> shown_tracks() const {
     std::vector<std::uint32_t> shown;
     for (std::uint32_t i = 0; i < tracks_.size(); ++i) {
@@ -374,7 +374,7 @@ class EventCollector {
       shown.process_order = processes_[track.process].order;
       shown.name = cut(name_of(track));
       shown.order = track.order;
-      // What a track has no rows for goes on another of the same name.
+      // Slices that a track has no rows for go on another of the same name.
       for (LargeVector<Slice> own = track.slices.take(); !own.empty();) {
         LargeVector<Slice> rest;
         shown.rows = lay_out(own, rest);
@@ -386,7 +386,7 @@ class EventCollector {
     }
   }
 
-  // Categories come first, so that their places are small.
+  // Categories come first, so that their indices are small.
   void name_texts() {
     std::vector<std::string> texts = texts_.take();
     std::unordered_map<std::string_view, std::uint32_t> known;
@@ -452,7 +452,7 @@ class EventCollector {
   EventFlows flows_;
   std::optional<std::int64_t> last_ns_;
   std::vector<std::uint32_t> place_of_track_;    // among the trace's; by number
-  std::vector<std::uint32_t> first_of_process_;  // of its tracks the first
+  std::vector<std::uint32_t> first_of_process_;  // the first of its tracks
 };
 
 }  // namespace

@@ -1,7 +1,5 @@
-// A Chrome trace as what it shows: tracks of slices, counters and arrows, whatever
-// they mean. For files in which no pipeline is known.
-//
-// Depends on the files alone; any thread. Plain values.
+// A Chrome trace as displayed: tracks of slices, counters and arrows, without interpretation. For
+// files in which no pipeline is known. Depends only on the files; any thread. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +14,7 @@
 
 namespace pipesim {
 
-// Something that lasted, on a track. Texts are places in EventTrace::texts.
+// An event with a duration, on a track. Texts are indices in EventTrace::texts.
 struct Slice {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
@@ -27,7 +25,7 @@ struct Slice {
   std::uint16_t row = 0;  // within its track: nested below, overlapping side by side
 };
 
-// Names are cut where they have more than 256 bytes, since there may be many of one.
+// Names are cut after 256 bytes, since one name may occur many times.
 struct EventTrack {
   std::string process;  // "python 1234", or its number
   std::string name;     // of the thread
@@ -36,8 +34,8 @@ struct EventTrack {
 };
 
 struct CounterTrack {
-  std::string name;         // with its key, where it has several; cut as those of tracks
-  std::uint32_t track = 0;  // of its process: the first; tracks.size() where it has none
+  std::string name;         // with its key, if it has several; cut like those of tracks
+  std::uint32_t track = 0;  // the first of its process; tracks.size() if it has none
   struct Sample {
     std::int64_t time_ns = 0;
     double value = 0;
@@ -53,8 +51,8 @@ struct EventArrow {
 
 struct EventTrace {
   std::string name;
-  std::optional<int> rank;         // as a profile says whose it is
-  std::vector<EventTrack> tracks;  // in the order in which they are to be shown
+  std::optional<int> rank;         // as recorded by a profiler
+  std::vector<EventTrack> tracks;  // in display order
   LargeVector<Slice> slices;       // sorted by (track, row, start); on one row none overlap
   std::vector<CounterTrack> counters;
   std::vector<EventArrow> arrows;  // sorted by the end of the first
@@ -66,12 +64,10 @@ struct EventTrace {
   std::string_view text(std::uint32_t place) const { return texts[place]; }
 };
 
-// Every X is a slice, and so is every instant, of no length, and whatever has a begin
-// (B, b, S); what runs beside threads (b, S) is on a track of its category and name.
-//
-// Throws an input error where the file is no Chrome trace. Of the arguments of
-// slices, keeps 64 MiB of different texts, and says in the warnings if it kept not
-// all.
+// Every X is a slice, and so is every instant, of no length, and everything with a begin (B, b, S);
+// async events (b, S) are on a track of their category and name. Throws an input error if the file
+// is not a Chrome trace. Keeps at most 64 MiB of different texts of slices' arguments, and warns if
+// it dropped some.
 EventTrace read_event_trace(const std::string& path, const ReadProgress& progress = {});
 
 }  // namespace pipesim

@@ -14,7 +14,7 @@ namespace {
 
 struct Beginning {
   std::string_view bytes;
-  std::string_view what;  // the file is, and how to make a trace of it
+  std::string_view what;  // describes the file, and how to make a trace of it
 };
 
 constexpr std::array<Beginning, 9> beginnings{{
@@ -59,10 +59,10 @@ Error no_trace(const std::string& path, std::string_view head) {
     }
   }
   if (is_schedule(head)) {
-    return refuse(
-        path,
-        "not a trace but a schedule, in CSV; give it as --schedule, and --trace writes the "
-        "comes of it");
+    return refuse(path,
+                  "not a trace but a schedule, in CSV; `pipesim --schedule FILE.csv --trace "
+                  "trace.json` makes "
+                  "a trace of it");
   }
   return refuse(path,
                 fmt::format("not a Chrome trace: it starts with {}, and JSON with '{{' or '['",

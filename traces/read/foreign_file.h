@@ -1,4 +1,4 @@
-// What a file is that was given as a trace and is none. Pure; any thread.
+// What a file is that was given as a trace but is not one. Pure; any thread.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace pipesim {
 
-// Of a file that does not even start as a trace: `head`, its first bytes, some
-// hundred of them where there are as many.
+// For a file that does not even start as a trace; `head` is its first bytes, a few hundred if there
+// are as many.
 Error no_trace(const std::string& path, std::string_view head);
 
-// Of a JSON object without traceEvents: its members, each as JSON text.
+// For a JSON object without traceEvents: its members, each as JSON text.
 Error no_trace(const std::string& path,
                const std::map<std::string, std::string, std::less<>>& members);
 

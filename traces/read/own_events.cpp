@@ -18,7 +18,7 @@ constexpr std::int64_t not_said = -1;
 
 }  // namespace
 
-// What the args of a slice say; unset where they don't.
+// The args of a slice; unset if missing.
 struct OwnEvents::Arguments {
   explicit Arguments(std::span<const TraceArgument> args) {
     for (const auto& [key, text] : args) {
@@ -74,8 +74,8 @@ bool is_index(const std::optional<std::int64_t>& value) {
   return value && *value >= 0 && *value <= max_index;
 }
 
-// Nothing where the args leave something out. A collective has an occurrence, and so has what
-// a SAVE writes beside.
+// Nothing if args are missing. A collective has an occurrence, and so has the background write of a
+// SAVE.
 std::optional<Action> action_of(std::string_view kind_text,
                                 const std::optional<std::int64_t>& stage,
                                 const std::optional<std::int64_t>& microbatch,
@@ -93,7 +93,7 @@ std::optional<Action> action_of(std::string_view kind_text,
   return action;
 }
 
-// Where the values of a counter of ours go; nullptr for other keys.
+// The member for the value of an own counter; nullptr for other keys.
 std::int64_t* value_of(std::string_view key, MemorySample& sample) {
   if (key == "chunks") return &sample.chunks;
   if (key == "weights") return &sample.states.weights;
@@ -108,7 +108,7 @@ std::int64_t* value_of(std::string_view key, MemorySample& sample) {
   return nullptr;
 }
 
-// What counters said, then what they say later of the same instant.
+// Merges later values of counters at the same instant.
 void add_said(MemorySample& said, const MemorySample& later) {
   if (later.chunks != not_said) said.chunks = later.chunks;
   if (later.states.weights == not_said) return;
@@ -116,7 +116,7 @@ void add_said(MemorySample& said, const MemorySample& later) {
   said.working = later.working;
 }
 
-// The first of several alike; in the order of time.
+// The first of several equal ones; in the order of time.
 MemorySamples fullest_of_each_rank(const MemorySamples& samples) {
   std::map<std::int32_t, std::size_t> fullest;
   const auto total = [](const MemorySample& one) {
@@ -301,7 +301,7 @@ void OwnEvents::finish() {
 void OwnEvents::find_samples() {
   for (Process& process : processes_) {
     if (process.says) said_.replace(process.place, process.said);
-    if (process.rank >= 0) continue;  // no slice tells; as we number processes
+    if (process.rank >= 0) continue;  // no slice says; pipesim's numbering of processes
     const auto number = whole_number(process.pid);
     if (number && *number >= 1 && *number <= max_index) {
       process.rank = static_cast<std::int32_t>(*number - 1);
@@ -309,7 +309,7 @@ void OwnEvents::find_samples() {
   }
   said_.sort_by_time();
 
-  // What an event does not say has not changed.
+  // Values missing in an event are unchanged.
   struct Held {
     MemorySample now;
     std::size_t place = 0;

@@ -1,8 +1,6 @@
-// Events of pipesim's and pipeexec's traces, told by their args.
-//
-// Names, processes and threads don't count: viewers and scripts that write a
-// trace again may change those. Nor do the metadata yet, which may come after
-// the events. One owner, one thread.
+// Events of pipesim's and pipeexec's traces, identified by their args.
+// Names, processes and threads don't count: viewers and scripts that rewrite a trace may change
+// those. Nor do the metadata yet, which may come after the events. One owner, one thread.
 #pragma once
 
 #include <array>
@@ -35,12 +33,11 @@ class OwnEvents {
   // "1,204 events: 600 X, of them 600 named 'aten::add', ...; 30 M".
   std::string description() const;
 
-  // As the events say, in their order. They don't say which kind the action is
-  // that a layer is part of: IDLE.
-  // There once finish() was called, after the last event.
+  // From the events, in their order; valid after finish(). A layer's events don't have the kind of
+  // its action: IDLE.
   LargeVector<Span> spans;
   std::vector<LayerSpan> layers;
-  MemorySamples samples;  // one an instant of a rank, sorted by time
+  MemorySamples samples;  // one per instant and rank, sorted by time
   void finish();
 
   Warnings warnings;
@@ -48,12 +45,12 @@ class OwnEvents {
  private:
   struct Process {
     std::string pid;
-    std::int32_t rank = -1;  // as the args of its slices say
-    // What its counters said of one instant; not yet among said_, but its place is there.
+    std::int32_t rank = -1;  // from the args of its slices
+    // Its counters at one instant; not yet in said_, but their index is reserved there.
     MemorySample said;
     std::size_t place = 0;
     bool says = false;
-    bool is_other = false;  // of another replica than the one that is read
+    bool is_other = false;  // of a replica other than the one being read
   };
   struct Arguments;
 
@@ -70,7 +67,7 @@ class OwnEvents {
   bool keeps_samples_;
   int replica_;
   Gathering<Span> gathered_;
-  // With the process instead of the rank, and not_said for what is not said.
+  // With the process instead of the rank, and not_said for missing values.
   MemorySamples said_;
   std::deque<Process> processes_;
   std::unordered_map<std::string_view, std::size_t> process_places_;  // by pid

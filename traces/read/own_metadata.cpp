@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t most_results = std::int64_t{1} << 26;  // stages x microbatches
 
-// Members of one object, each of its kind or an error that says where.
+// Members of one object, each of its type or an error that says where.
 class Members {
  public:
   Members(JsonSlice object, const std::string& path, std::string name)
@@ -61,7 +61,7 @@ class Members {
     if (value->text() != "true") fail(key, "must be true or false");
     return true;
   }
-  // Calls use(item) for each of a list; nothing where there is none.
+  // Calls use(item) for each item of a list, if there is one.
   template <typename Use>
   void each(std::string_view key, Use use) const {
     const auto value = find(key);
@@ -203,6 +203,7 @@ std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTra
   }
   about.continuous = members.flag("continuous");
   about.costs_json = members.json_or_nothing("costs");
+  about.costs_from = members.string_or_nothing("costs_from");
   about.p2p = members.string_or_nothing("p2p");
   about.eager_limit_bytes = members.integer_or("eager_limit_bytes", 0, 0, INT64_MAX);
   about.device = members.string_or_nothing("device");

@@ -1,5 +1,4 @@
-// What a trace of ours says of the run that made it: metadata.pipesim, as
-// FORMAT.md has it. Pure; any thread.
+// metadata.pipesim of an own trace: the run that made it, see FORMAT.md. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -15,11 +14,11 @@ struct OwnMetadata {
   int ranks = 0;
   int microbatches = 0;
   std::vector<int> chunk_of_stage;
-  std::string text;  // the whole object as JSON, alike for files of one run
+  std::string text;  // the whole object as JSON, equal in all files of one run
 };
 
-// Nothing where the trace is not ours. Throws an input error that names the key
-// where it is but says what cannot be, and where it is of an input pipeline.
+// Nothing if the trace is not pipesim's. Throws an input error that names the key if a value is
+// invalid, and for a trace of an input pipeline.
 std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTrace& trace);
 
 }  // namespace pipesim

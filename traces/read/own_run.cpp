@@ -68,7 +68,7 @@ class Assembly {
     }
   }
 
-  // The actions of a cell stay together, or go.
+  // The actions of a cell are kept or dropped together.
   void drop_contradictions() {
     auto kept = run_.spans.begin();
     for (auto cell = run_.spans.begin(); cell != run_.spans.end();) {
@@ -101,7 +101,7 @@ class Assembly {
       return std::tuple(a.iteration, a.start_ns, a.rank) <
              std::tuple(b.iteration, b.start_ns, b.rank);
     };
-    // Ours are sorted already; what is equal keeps its order, and so do cells.
+    // Own traces are sorted already; the sort must be stable, for cells.
     if (!std::ranges::is_sorted(run_.spans, by_iteration)) {
       std::ranges::stable_sort(run_.spans, by_iteration);
     }
@@ -119,7 +119,7 @@ class Assembly {
                       place(run_.spans[repeated.front()]),
                       static_cast<std::int64_t>(repeated.size()));
     for (const std::size_t at : repeated) {
-      // What it shared a cell with is by itself from now on.
+      // The other action of its cell is separate from now on.
       if (at > 0) run_.spans[at - 1].action.joined = false;
     }
     auto next = repeated.begin();
@@ -135,8 +135,8 @@ class Assembly {
     find_iterations(run_);
   }
 
-  // Every iteration runs the same program, SAVEs aside: one with fewer actions than another
-  // has lost some. One that takes absurdly long has clocks that nothing relates.
+  // Every iteration runs the same program, SAVEs aside: one with fewer actions than another has
+  // lost some. One that takes absurdly long has unrelated clocks.
   void drop_odd_iterations() {
     const auto actions_of = [&](const RecordedIteration& iteration) {
       return std::ranges::count_if(run_.spans_of(iteration),
@@ -191,8 +191,8 @@ class Assembly {
     });
   }
 
-  // A layer's I is part of an I or of a B, and so is an F that is computed again;
-  // its W of a W or of a B. It stays IDLE where there is none.
+  // A layer's I is part of an I or of a B, and so is a recomputed F; its W of a W or of a B. It
+  // stays IDLE if there is none.
   static void find_action(LayerSpan& layer, std::span<const Span> spans, const SpanIndex& index) {
     const Action part = layer.action;
     const Kind kind = layer.again ? Kind::I : layer.kind;
@@ -208,7 +208,8 @@ class Assembly {
     }
   }
 
-  // Each stage has every microbatch's F once, and its B or its I and W; of two copies each half.
+  // Each stage has every microbatch's F once, and its B or its I and W; with two copies, half of
+  // them each.
   void report_missing() {
     struct Counts {
       std::int64_t all = 0, stages = 0, forwards = 0, backwards = 0, inputs = 0, weights = 0;

@@ -1,7 +1,5 @@
-// A run of ours from the events of its files: what contradicts the metadata,
-// is there twice, or was cut off in the middle is left out with a warning.
-//
-// Depends on its arguments alone; any thread.
+// An own run from the events of its files: events that contradict the metadata, are repeated, or
+// were cut off in the middle are skipped with a warning. Depends only on its arguments; any thread.
 #pragma once
 
 #include <string>
@@ -13,8 +11,8 @@
 
 namespace pipesim {
 
-// `files` are of one run, `name` is what it is called. Throws a work error, which
-// says what is there instead, where no action is.
+// `files` are of one run with that name. Throws a work error if there is no action, saying what is
+// there instead.
 RecordedRun own_run(std::vector<OwnEvents> files, const OwnMetadata& metadata,
                     const std::string& name);
 

@@ -1,4 +1,4 @@
-// What the user says of a profiler's trace that its files leave open. Plain values; any thread.
+// What the user says about a profiler's trace that its files leave open. Plain values; any thread.
 #pragma once
 
 #include <optional>
@@ -10,24 +10,24 @@
 namespace pipesim {
 
 struct ProfileOptions {
-  // Where files don't say which action is which: a CSV row a rank, by which the n-th operation
-  // of a kind is told.
+  // If files don't identify actions: a CSV row per rank, which identifies the n-th operation of
+  // each kind.
   std::vector<std::string> program;
-  // The job's ranks that are the pipeline, in its order, each once; empty: as the files tell.
+  // The job's ranks in the pipeline, in its order, each once; empty: from the files.
   std::vector<int> ranks;
-  // Which pipeline of a job with several, from 1 on; nothing: the first. Not beside `ranks`.
+  // Which pipeline of a job with several, from 1; nothing: the first. Not together with `ranks`.
   std::optional<int> replica;
-  // By which flag the program is given, for what errors advise.
+  // The flag that gives the program, for advice in errors.
   std::string program_flag = "--schedule";
 
   bool empty() const { return program.empty() && ranks.empty() && !replica; }
 };
 
-// Throws an input error where none of the runs, of which there are some, needed what was said.
+// Throws an input error if there are runs but none of them needed the options.
 void check_that_it_counts(const ProfileOptions& options,
                           const std::vector<const RecordedRun*>& runs);
 
-// That one of a job's pipelines was taken, the so many-th from 1 on, of these ranks.
+// Says that one of a job's pipelines was read, its number, from 1, and its ranks.
 std::string said_of_pipeline(int number, int count, const std::string& ranks);
 
 }  // namespace pipesim

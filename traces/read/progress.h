@@ -1,4 +1,4 @@
-// How far the reading of files is. Plain functions; any thread.
+// Progress of reading files. Plain functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace pipesim {
 
-// Told the share of the files' bytes that is read, from time to time: a hundred
-// times a file at most. What it throws ends the reading.
+// Called from time to time with the share of the files' bytes read so far: at most a hundred times
+// per file. An exception from it ends the reading.
 using ReadProgress = std::function<void(double share)>;
 
-// Of the `index`-th of `count` files that are read one after the other.
+// For the `index`-th of `count` files that are read one after the other.
 inline ReadProgress part_of(const ReadProgress& whole, std::size_t index, std::size_t count) {
   if (!whole || count == 1) return whole;
   return [whole, index, count](double share) {

@@ -23,8 +23,7 @@
 namespace pipesim {
 namespace {
 
-// As the profiler starts its files, so that they need not be read to the end to
-// see that they are not ours.
+// Recognizes the start of a profiler's file, so that it need not be read to the end.
 bool is_profile(const ChromeTrace& head) {
   constexpr std::array<std::string_view, 3> keys{"schemaVersion", "deviceProperties",
                                                  "distributedInfo"};
@@ -36,7 +35,7 @@ struct OwnFile {
   OwnMetadata metadata;
 };
 
-// Of a run with replicas one is read: says which, counted from 1.
+// Says which replica of a run is read, counted from 1.
 void choose_replica(const std::string& path, const ReadOptions& options, OwnMetadata& metadata,
                     Warnings& warnings) {
   RunDescription& about = metadata.about;
@@ -51,11 +50,11 @@ void choose_replica(const std::string& path, const ReadOptions& options, OwnMeta
   if (options.tells_replica) warnings.add(said_of_replica(about, metadata.ranks), path);
 }
 
-// Nothing where it is not ours.
+// Nothing if it is not pipesim's.
 std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& options,
                                 const ReadProgress& progress) {
   std::error_code failed;  // a path that can't be resolved fails where it is opened
-  if (std::filesystem::is_regular_file(path, failed)) {  // else it can be read but once
+  if (std::filesystem::is_regular_file(path, failed)) {  // else it can be read only once
     const ChromeTrace head = read_chrome_head(path);
     if (!own_metadata(path, head) && is_profile(head)) return std::nullopt;
   }
@@ -71,8 +70,8 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
       if (kind.what.find("'metadata'") != std::string::npos) why = "; " + kind.what;
     }
     throw input_error(fmt::format(
-        "{}: has actions as pipesim and pipeexec write them, but no metadata.pipesim, which says "
-        "what they are of{}; keep the members beside traceEvents when the file is written again",
+        "{}: has actions of pipesim or pipeexec, but no metadata.pipesim, which describes their "
+        "run{}; when rewriting the file, keep its members besides traceEvents",
         path, why));
   }
   if (!metadata) return std::nullopt;
@@ -81,7 +80,7 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
   return OwnFile{std::move(events), std::move(*metadata)};
 }
 
-// Sums over a run, and differences of two of them, must have room in 64 bits.
+// Sums over a run, and differences of two of them, must fit in 64 bits.
 RecordedRun checked(RecordedRun run) {
   constexpr std::int64_t most_ns = std::int64_t{1} << 58;  // 9 years
   std::int64_t left_ns = most_ns;
@@ -102,7 +101,7 @@ RecordedRun checked(RecordedRun run) {
   return run;
 }
 
-// The ranks that each file has actions of must be its alone.
+// Each file must have its own ranks.
 void check_that_ranks_differ(const std::vector<OwnFile>& files) {
   std::map<std::int32_t, std::string> file_of_rank;
   for (const OwnFile& file : files) {
@@ -117,13 +116,13 @@ void check_that_ranks_differ(const std::vector<OwnFile>& files) {
   }
 }
 
-// Of files of one run.
+// The run of files of one run.
 RecordedRun run_of(std::vector<OwnFile> files) {
   const std::string first = files.front().events.path();
   for (const OwnFile& file : files) {
     if (file.metadata.text == files.front().metadata.text) continue;
     throw input_error(
-        fmt::format("{} and {}: their metadata differ, so they are of two runs; "
+        fmt::format("{} and {}: their metadata differ, so they are from two runs; "
                     "give files of one",
                     first, file.events.path()));
   }
@@ -157,7 +156,7 @@ void check_that_files_differ(const std::vector<std::string>& paths) {
   }
 }
 
-// Nothing where the files are not ours.
+// Nothing if the files are not pipesim's.
 std::optional<RecordedRun> read_own_files(const std::vector<std::string>& paths,
                                           const ReadOptions& options) {
   check_that_files_differ(paths);

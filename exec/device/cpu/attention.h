@@ -1,7 +1,7 @@
-// Causal attention in two forms: one keeps the probabilities, the other, linear in
-// the sequence's length, of each row only the largest score and the sum of
-// exponentials (Milakov and Gimelshein, 2018; Dao et al., 2022). Their logarithm in one
-// number, as GPUs have it, would cost probabilities of large scores some digits.
+// Causal attention in two forms: one keeps the probabilities, the other, linear in the sequence's
+// length, only the largest score and the sum of exponentials of each row (Milakov and Gimelshein,
+// 2018; Dao et al., 2022). A single logarithm, as on GPUs, would lose some digits of probabilities
+// for large scores.
 //
 // For cpu_operators.cpp only, hence internal linkage. `Multiply` does a
 // MatrixProduct. Sums are made in an order that depends on the shape alone: of a
@@ -20,7 +20,7 @@ namespace pipesim::exec {
 namespace {
 
 constexpr std::int64_t query_block = 64;  // rows at a time
-constexpr std::int64_t key_block = 512;   // and columns, where no scores are kept
+constexpr std::int64_t key_block = 512;   // and columns, if no scores are kept
 static_assert(key_block % query_block == 0, "the first columns of a block are seen by all rows");
 
 // The memory layout of the (sequence, head) pairs.
@@ -101,8 +101,8 @@ inline std::int64_t attention_backward_room(const AttentionShape& shape) {
   return query_block * shape.sequence;
 }
 
-// The last block of rows first: it reaches all of k and v, so that that of a group's
-// first head may write dk and dv, to which the others add. `dp` is room.
+// The last block of rows first: it covers all of k and v, so the one of a group's first head may
+// write dk and dv, to which the others add. `dp` is workspace.
 template <typename Multiply>
 void attention_backward(const AttentionShape& shape, const float* qkv, float* probabilities,
                         const float* dy, float* dqkv, float* dp, Multiply multiply) {
@@ -142,12 +142,12 @@ void attention_backward(const AttentionShape& shape, const float* qkv, float* pr
 
 constexpr std::int64_t linear_attention_room = 2 * query_block * key_block;  // both ways
 
-// A row whose scores come block by block.
+// The softmax of a row whose scores are processed block by block.
 struct RunningSoftmax {
   float most = -__builtin_inff();
   float total = 0;  // of exp(scale (score - most))
 
-  // Scores become exp(scale (score - most)). Returns what sums so far are to be multiplied by.
+  // Scores become exp(scale (score - most)). Returns the factor for earlier sums.
   float add(std::int64_t count, float scale, float* scores) {
     const float before = most;
     const float most_here = largest(count, scores);
@@ -167,8 +167,8 @@ inline void multiply_by(std::int64_t count, float factor, float* x) {
   each_vector(count, [&](std::int64_t i, auto n) { store(x + i, load(x + i, n) * factor, n); });
 }
 
-// state[2 x batch x heads x sequence]: the largest scores, and then what exponentials are to be
-// multiplied by; `scores` is room.
+// state[2 x batch x heads x sequence]: the largest scores, and then the factors of exponentials;
+// `scores` is workspace.
 template <typename Multiply>
 void linear_attention(const AttentionShape& shape, const float* qkv, float* state, float* y,
                       float* scores, Multiply multiply) {
@@ -207,7 +207,7 @@ void linear_attention(const AttentionShape& shape, const float* qkv, float* stat
   }
 }
 
-// Scores are computed again. Blocks of rows as above, each with all blocks of columns.
+// Recomputes scores. Blocks of rows as above, each with all blocks of columns.
 template <typename Multiply>
 void linear_attention_backward(const AttentionShape& shape, const float* qkv, const float* state,
                                const float* y, const float* dy, float* dqkv, float* room,

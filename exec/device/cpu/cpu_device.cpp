@@ -13,7 +13,7 @@ namespace pipesim::exec {
 
 namespace {
 
-// Device's arrays as the float32 that the operators take.
+// Converts the device's arrays to the operators' float32.
 float* floats(Array array) {
   if (array.type != Number::float32) throw work_error("cpu: it computes in float32 alone");
   return static_cast<float*>(array.data);
@@ -44,7 +44,7 @@ class CpuDevice final : public Device {
   void finish() override {}
   void enter_thread() override { use_one_thread_for_products(); }
 
-  // What was asked for has run when the call returns: a mark is its time.
+  // Everything submitted has run when its call returns: a mark is the current time.
   Mark mark() override {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   }

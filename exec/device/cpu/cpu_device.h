@@ -15,13 +15,13 @@ namespace pipesim::exec {
 
 struct CpuOptions {
   std::string instructions;   // one of cpu_instruction_sets(); empty: the best
-  bool own_products = false;  // the project's own matrix products in any case
+  bool own_products = false;  // always use the built-in GEMM
 };
 
-// Those compiled in that this machine can run, the best first.
+// Those in this build that this machine can run, the best first.
 std::vector<std::string> cpu_instruction_sets();
 
-// To be made on the thread that will use it.
+// Call on the thread that will use it.
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options = {});
 
 }  // namespace pipesim::exec

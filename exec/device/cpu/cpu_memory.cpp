@@ -10,7 +10,7 @@ FloatOperators::~FloatOperators() { release(scratch_); }
 
 void* FloatOperators::allocate(std::int64_t bytes) {
   constexpr std::size_t line = 64;
-  // aligned_alloc wants whole lines; no bytes are one line, so that null means failure.
+  // aligned_alloc needs whole lines; zero bytes get one line, so that null means failure.
   const auto lines = static_cast<std::size_t>(bytes) / line + 1;
   void* memory =
       bytes >= 0 && bytes <= max_bytes ? std::aligned_alloc(line, lines * line) : nullptr;

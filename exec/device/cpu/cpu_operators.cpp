@@ -1,5 +1,5 @@
-// The operators of the CPU, compiled once for each instruction set; see
-// cpu_operators.h for why nothing in here may be of external linkage.
+// The operators of the CPU, compiled once for each instruction set; see cpu_operators.h for why
+// nothing in here may have external linkage.
 #include "exec/device/cpu/cpu_operators.h"
 
 #include "exec/device/cpu/attention.h"
@@ -34,8 +34,8 @@ inline void add_to(std::int64_t count, const float* from, float* to) {
   });
 }
 
-// Of each position the cosines and then the sines of its angles, as Device::rotate() has them.
-// They are kept until others are asked for; which were kept before changes none of their bits.
+// The cosines and then the sines of each position's angles, as in Device::rotate(). They are cached
+// until others are needed; earlier ones don't affect their bits.
 class Angles {
  public:
   Angles() = default;
@@ -43,7 +43,7 @@ class Angles {
   Angles& operator=(const Angles&) = delete;
   ~Angles() { FloatOperators::release(values_); }
 
-  // Of `length` positions at least, `half` angles each.
+  // For at least `length` positions, `half` angles each.
   const float* of(std::int64_t length, std::int64_t half, float base) {
     if (length > length_ || half != half_ || base != base_) make(length, half, base);
     return values_;
@@ -529,7 +529,7 @@ class CpuOperators final : public FloatOperators {
     }
   }
 
-  float* packed_ = nullptr;  // room for our own products; none: they are the library's
+  float* packed_ = nullptr;  // room for the built-in GEMMs; null: the library's are used
   Angles angles_;
 };
 

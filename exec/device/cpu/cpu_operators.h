@@ -20,7 +20,7 @@ class FloatOperators {
   FloatOperators& operator=(const FloatOperators&) = delete;
   virtual ~FloatOperators();
 
-  // Aligned to 64 bytes; throws where there is none left.
+  // Aligned to 64 bytes; throws if there is none left.
   static void* allocate(std::int64_t bytes);
   static void release(void* memory);
 
@@ -57,8 +57,8 @@ class FloatOperators {
                                  const float* x, const float* gamma, const float* rstd,
                                  const float* residual, float* dx, float* dgamma) = 0;
   virtual void rotate(const AttentionShape& shape, float base, bool back, float* qkv) = 0;
-  // The state: probabilities[batch x heads x sequence x sequence], 0 above the diagonal, which
-  // the backward uses up; of a linear one two numbers for each row of each head.
+  // The state: probabilities[batch x heads x sequence x sequence], 0 above the diagonal,
+  // overwritten by the backward; in the linear form two numbers for each row of each head.
   virtual void attention(const AttentionShape& shape, const float* qkv, float* state, float* y) = 0;
   virtual void attention_backward(const AttentionShape& shape, const float* qkv, float* state,
                                   const float* y, const float* dy, float* dqkv) = 0;
@@ -80,7 +80,7 @@ class FloatOperators {
                      float* weights, float* first, float* second) = 0;
 
  protected:
-  // Room for so many floats, until the next call; what was in it is lost.
+  // Room for so many floats, valid until the next call; contents are lost.
   float* scratch(std::int64_t floats);
 
  private:

@@ -10,8 +10,8 @@
 
 namespace pipesim::exec {
 
-// c[m x n] = op(a)[m x k] op(b)[k x n], added to c where asked. All three are
-// row-major, `lda`, `ldb` and `ldc` elements from row to row as stored.
+// c[m x n] = op(a)[m x k] op(b)[k x n], added to c if `accumulate`. All three are row-major, with
+// `lda`, `ldb` and `ldc` elements from row to row as stored.
 struct MatrixProduct {
   bool transpose_a = false;
   bool transpose_b = false;
@@ -27,10 +27,10 @@ struct MatrixProduct {
   bool accumulate = false;
 };
 
-// "oneDNN 2.6.3"; empty where the build has none.
+// "oneDNN 2.6.3"; empty if the build has none.
 std::string products_library();
 
-// Both do nothing where the build has none. m, n and k are above 0.
+// Both do nothing if the build has none. m, n and k must be positive.
 void use_one_thread_for_products();
 void library_product(const MatrixProduct& p);
 

@@ -20,9 +20,9 @@ constexpr std::int64_t block_rows = 96;      // a block of a, 96 KiB, in L2
 constexpr std::int64_t block_columns = 512;  // a block of b, 512 KiB, in L2 or L3
 constexpr std::int64_t packed_floats = block_depth * (block_rows + block_columns);
 
-// Lines are rows of op(a) or columns of op(b): element p of line i stands at
-// from[i x line_stride + p x depth_stride], one stride being 1. Panels of
-// `width` lines, element p of all of them side by side, filled up with zeros.
+// Lines are rows of op(a) or columns of op(b): element p of line i is at from[i x line_stride + p x
+// depth_stride], one stride being 1. Packs panels of `width` lines, with element p of all of them
+// adjacent, padded with zeros.
 template <int width>
 inline void pack(const float* from, std::int64_t line_stride, std::int64_t depth_stride,
                  std::int64_t lines, std::int64_t depth, float* to) {

@@ -32,8 +32,7 @@ class RandomChunk {
  public:
   static constexpr std::int64_t most = 512;  // elements in one draw
 
-  // The words of what an operator calls elements first ... first + count - 1, until the next
-  // call.
+  // The words of an operator's elements first ... first + count - 1, valid until the next call.
   const std::uint32_t* draw(const RandomKey& key, std::int64_t first, std::int64_t count) {
     const std::int64_t start = key.first + first;
     const std::int64_t ahead = start % 4;
@@ -46,7 +45,7 @@ class RandomChunk {
  private:
   static constexpr int at_once = lanes / 2;  // blocks of four words
 
-  // philox() with a block in each element, whose upper half holds anything.
+  // philox() with a block in each element; upper halves may hold anything.
   static void draw_blocks(const RandomKey& key, std::uint64_t block, std::uint32_t* words) {
     const RandomWords counter = random_counter(key, block);
     Longs c0;

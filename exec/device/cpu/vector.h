@@ -1,5 +1,5 @@
-// Vectors of floats, as wide as the instruction set at hand: loads and stores,
-// also of a part at the end of a row, exp, and sums in a fixed order.
+// Vectors of floats, as wide as the instruction set: loads and stores, also of a part at the end of
+// a row, exp, and sums in a fixed order.
 //
 // For cpu_operators.cpp only, hence internal linkage.
 #pragma once
@@ -66,7 +66,7 @@ inline void clear(std::int64_t count, float* x) {
 
 inline std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-// Will be read soon; may lie beyond what there is.
+// Prefetches; the address may be out of range.
 inline void fetch(const float* x) { __builtin_prefetch(x); }
 
 // v, and `other` in the lanes that do not count.
@@ -84,8 +84,8 @@ inline void each_vector(std::int64_t count, Body body) {
   if (i < count) body(i, Part{count - i});
 }
 
-// y[i] = of(i, Whole or Part), four vectors at a time, whose instructions the
-// compiler may mix: one alone waits for itself. y may be what it is made of.
+// y[i] = of(i, Whole or Part), four vectors at a time, so that the compiler can interleave their
+// instructions: a single one would wait for itself. y may be an input.
 template <typename Of>
 inline void each_value(std::int64_t count, float* y, Of of) {
   std::int64_t i = 0;
@@ -127,8 +127,8 @@ inline float sum(std::int64_t count, Term term) {
   return sums[0];
 }
 
-// b where either is NaN.
-#if defined(__AVX512F__)  // of these, g++ 12 makes a comparison and a blend
+// b if either is NaN.
+#if defined(__AVX512F__)  // g++ 12 would compile these to a comparison and a blend
 inline Floats larger(Floats a, Floats b) {
   return reinterpret_cast<Floats>(
       _mm512_maskz_max_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
@@ -160,10 +160,10 @@ inline float largest(std::int64_t count, const float* x) {
   return best;
 }
 
-// e^x: 2^n e^r with |r| at most ln(2)/2, where the polynomial is off by 4e-9
-// of e^r at most. 0 below -87.3, infinite above 88.8, NaN for NaN.
+// e^x: 2^n e^r with |r| at most ln(2)/2, where the polynomial is off by at most 4e-9 of e^r. 0
+// below -87.3, infinite above 88.8, NaN for NaN.
 inline Floats exponential(Floats x) {
-  constexpr float shift = 12582912.0F;  // 1.5 x 2^23: n stands in the last bits of the sum
+  constexpr float shift = 12582912.0F;  // 1.5 x 2^23: n is in the last bits of the sum
   const Floats shifted = x * 1.44269504F + shift;
   const Floats n = shifted - shift;
   const Floats r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
@@ -174,7 +174,7 @@ inline Floats exponential(Floats x) {
   y = y * r + 1.0F;
   y = y * r + 1.0F;
 #if defined(__AVX512F__)
-  // Times 2^n: infinite where n is, even if r and so y are NaN.
+  // Times 2^n: infinite if n is, even if r and so y are NaN.
   const __mmask16 kept =
       _mm512_cmp_ps_mask(reinterpret_cast<__m512>(x), _mm512_set1_ps(-87.3F), _CMP_NLT_UQ);
   return reinterpret_cast<Floats>(

@@ -39,7 +39,7 @@ __device__ inline Four four_of(const float* aligned) {
   return {{all.x, all.y, all.z, all.w}};
 }
 
-// Four of a strip, which this thread brings.
+// The four numbers of a strip that this thread loads.
 template <typename T>
 __device__ inline Four fetch(const HeadRows<const T>& x, int row, int column) {
   if (row >= x.count || column >= x.columns) return {};
@@ -52,7 +52,7 @@ struct Products {
 };
 
 // sum[i][j] = a's row times b's row, of this thread's part of the two tiles. The next strips are
-// under way while these are multiplied. Nobody reads `room` any more when it returns.
+// loaded while these are multiplied. No thread reads `room` any more when it returns.
 template <typename T>
 __device__ inline void products(const HeadRows<const T>& a, int first_a, const HeadRows<const T>& b,
                                 int first_b, Products (&room)[2], float (&sum)[side][side]) {
@@ -103,12 +103,12 @@ struct Sums {
   }
 };
 
-// sums += weights times the 64 rows of x from `first`. `weights` may have been
-// written just before; nobody reads them or `room` any more when it returns.
+// sums += weights times the 64 rows of x from `first`. `weights` may have been written just before;
+// no thread reads them or `room` any more when it returns.
 template <int groups, typename T>
 __device__ inline void mix(const Weights& weights, const HeadRows<const T>& x, int first,
                            WideStrip<groups>& room, Sums<groups>& sums) {
-  Four next[groups];  // of the strip's fours each 256th
+  Four next[groups];  // every 256th group of four of the strip
   const auto fetch_next = [&](int p) {
 #pragma unroll
     for (int k = 0; k < groups; ++k) {
@@ -146,7 +146,7 @@ __device__ inline void mix(const Weights& weights, const HeadRows<const T>& x, i
   }
 }
 
-// By turns for products and for mixing.
+// Used alternately for products and for mixing.
 template <int groups>
 union Room {
   Products products[2];
@@ -181,7 +181,7 @@ __device__ inline void store_sums(const Sums<groups>& sums, const HeadRows<T>& x
 struct Softmax {
   float largest[tile];
   float sum[tile];     // of exp(score - largest)
-  float factor[tile];  // what sums so far are multiplied by
+  float factor[tile];  // multiplies earlier sums
   float part[2][tile][4];
 };
 
@@ -212,7 +212,7 @@ __device__ inline void exponentials(Weights& scores, Softmax& rows) {
   rows.sum[row] = rows.sum[row] * factor + ((parts[0] + parts[1]) + (parts[2] + parts[3]));
 }
 
-// Of a multiprocessor: two, where registers allow it, hide each other's waits.
+// Blocks per multiprocessor: two, if registers allow it, hide each other's waits.
 template <int groups>
 constexpr int blocks_at_once = groups > 2 ? 1 : 2;
 
@@ -261,14 +261,14 @@ __global__ void __launch_bounds__(block_threads) attention_kernel(AttentionArray
   }
 }
 
-// What a query brings to the backward pass.
+// A query's numbers for the backward pass.
 struct Query {
   float log_sum;
   float dot;
 };
 template <typename T>
 __device__ inline Query query_of(const AttentionArrays<T>& arrays, int head, int query) {
-  if (query >= arrays.sequence) return {0, 0};  // its q and dy are 0, then
+  if (query >= arrays.sequence) return {0, 0};  // its q and dy are 0 then
   const std::int64_t at = std::int64_t{head} * arrays.sequence + query;
   return {arrays.log_sums[at], arrays.dots[at]};
 }
@@ -307,7 +307,7 @@ __global__ void __launch_bounds__(block_threads, blocks_at_once<groups>)
   store_sums(dq, arrays.queries(arrays.result, place.head), place.first);
 }
 
-// Rows of the tiles are keys, columns queries: of each head that shares the keys, in turn.
+// Rows of the tiles are keys, columns queries: those of each head that shares the keys, in turn.
 template <typename T, int groups>
 __global__ void __launch_bounds__(block_threads, blocks_at_once<groups>)
     key_value_gradient_kernel(AttentionArrays<T> arrays) {

@@ -35,8 +35,8 @@ struct AttentionArrays {
   float* log_sums;
   float* dots;
 
-  // Heads are counted over all sequences, and so are those of keys and values, which are fewer
-  // where `group` heads share them. Of y or dy, and of qkv or dqkv:
+  // Heads are counted over all sequences, and so are those of keys and values, which are fewer if
+  // `group` heads share them. Rows of y or dy, and of qkv or dqkv:
   template <typename U>
   __device__ HeadRows<U> outputs(U* array, int head) const {
     return part(array, hidden(), 0, heads, head);
@@ -66,7 +66,7 @@ struct AttentionArrays {
   }
 };
 
-// False where there are no rows; a work error for what no kernel can do.
+// False if there are no rows; throws a work error for shapes without a kernel.
 bool attention_has_work(const AttentionShape& shape);
 
 template <typename T>
@@ -82,9 +82,8 @@ AttentionArrays<T> arrays_of(const AttentionShape& shape, const T* qkv, T* resul
   return arrays;
 }
 
-// The blocks of a sequence stand side by side. Of all its heads, those with the
-// most to do come first, so that it ends with short ones: a head's last queries, or
-// its first keys.
+// The blocks of a sequence are adjacent. Among all its heads, those with the most work come first,
+// so that it ends with short ones: a head's last queries, or its first keys.
 struct Place {
   int head;
   int first;  // of the tile's rows

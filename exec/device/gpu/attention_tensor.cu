@@ -20,9 +20,9 @@ using Arrays = AttentionArrays<gpuBfloat16>;
 
 constexpr float log2_e = 1.44269504F;
 
-// How a kernel deals out its work: a warp has 16 x `high` of a block's `own` rows, which
-// `sharing` warps have together, and meets `others` at a time. They lie in shared memory:
-// `kinds` of its own, then two kinds of others, twice. How far loads are `ahead` was measured.
+// How a kernel divides its work: a warp has 16 x `high` of a block's `own` rows, shared by
+// `sharing` warps, and processes `others` at a time. They are in shared memory: `kinds` of its own,
+// then two kinds of others, twice. The best distance of loads, `ahead`, was measured.
 template <int warp_count, int fragments_high, int rows_met, int own_kinds, int sharing,
           int steps_ahead>
 struct Plan {
@@ -77,8 +77,8 @@ __device__ inline void set_all(float (&x)[high][2], float value) {
   for (int i = 0; i < high; ++i) x[i][0] = x[i][1] = value;
 }
 
-// Sets what a query may not see. Rows and columns are the first ones'; of the two,
-// `queries_are_rows` says which are queries.
+// Masks keys that a query may not see. Rows and columns are the first ones; `queries_are_rows` says
+// which of them are queries.
 template <bool queries_are_rows, int high, int columns>
 __device__ inline void mask(SumTiles<high, columns>& sums, int row, int column, float value) {
 #pragma unroll
@@ -95,8 +95,8 @@ __device__ inline void mask(SumTiles<high, columns>& sums, int row, int column, 
 }
 
 // Scores become weights, exp(score x scale - largest so far), of rows that are
-// spread over four lanes; `factor` is scale x log2(e). What was summed up for the
-// rows before, y too, shrinks.
+// spread over four lanes; `factor` is scale x log2(e). Earlier sums of the rows, and y, are scaled
+// down.
 template <int size, int high, int columns>
 __device__ inline void exponentials(SumTiles<high, columns>& scores, float factor,
                                     float (&largest)[high][2], float (&sum)[high][2],
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(ForwardPlan::threads, 2)
   keys.template start_tile<others>(v, is_wide, arrays.kv_size());
   SumTiles<high, size> y = {};
   float largest[high][2];
-  float sum[high][2];  // of the columns that this lane has
+  float sum[high][2];  // of this lane's columns
   set_all(largest, -INFINITY);
   set_all(sum, 0);
   // Every row meets key 0 first, so that its largest score is soon a number.
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(ForwardPlan::threads, 2)
       sum[i][half] = 1 / all;
     }
   }
-  write_sums<size, high>(y, sum, own_q);  // rows that this warp alone reads
+  write_sums<size, high>(y, sum, own_q);  // rows that only this warp reads
   __syncthreads();
   store_own_tile<Plan, size>(q, arrays.outputs(arrays.result, place.head), place, is_wide);
 }
@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(QueryPlan::threads, 2)
   store_own_tile<Plan, size>(q, arrays.queries(arrays.result, place.head), place, is_wide);
 }
 
-// What a block of keys meets: rows of q and dy, and the logarithms and dots of
+// The queries that a block of keys processes: rows of q and dy, and the logarithms and dots of
 // those rows.
 template <int size>
 struct QueryTile {
@@ -299,7 +299,7 @@ struct QueryTile {
   __device__ SharedAddress dot(int j) const { return log_sum(rows + j); }
 };
 
-// Copies them, of a head, from the queries at `first` on.
+// Copies those of a head, from query `first` on.
 template <int size>
 class QueryReader {
  public:
@@ -331,9 +331,9 @@ class QueryReader {
   const float* number_;
 };
 
-// Rows of the scores are keys here, columns queries: of each head that shares the keys, in turn.
-// Two warps share 32 keys, since one has no registers for the sums of both. The first makes the
-// weights and adds up dv, the second makes their gradients and adds up dk; it gets the weights
+// Rows of the scores are keys here, columns queries: those of each head that shares the keys, in
+// turn. Two warps share 32 keys, since one has no registers for the sums of both. The first makes
+// the weights and adds up dv, the second makes their gradients and adds up dk; it gets the weights
 // as they are multiplied, in bfloat16.
 template <int size>
 __global__ void __launch_bounds__(KeyPlan::threads, 1)
@@ -363,7 +363,7 @@ __global__ void __launch_bounds__(KeyPlan::threads, 1)
   SumTiles<high, size> sums = {};
   const float factor = arrays.scale * log2_e;
   for (int i_of_group = 0; i_of_group < arrays.group(); ++i_of_group) {
-    // Nobody reads the tile `now` any more: the barrier of the last step came after that.
+    // No thread reads the tile `now` any more: the barrier of the last step came after that.
     QueryReader<size> reader(arrays, place.head * arrays.group() + i_of_group, place.first);
     reader.start(now, is_wide);
     for (int query = place.first; query < arrays.sequence; query += others) {
@@ -423,7 +423,7 @@ __global__ void __launch_bounds__(KeyPlan::threads, 1)
       next = free;
     }
   }
-  // Each into the rows that it alone has read.
+  // Each warp writes to the rows that only it has read.
   float scale[high][2];
   set_all(scale, makes_dk ? arrays.scale : 1);
   write_sums<size, high>(sums, scale, own);
@@ -432,7 +432,7 @@ __global__ void __launch_bounds__(KeyPlan::threads, 1)
   store_own_tile<Plan, size>(v, arrays.keys(arrays.result, place.head), place, is_wide);
 }
 
-// ---- Starting them
+// ---- Launching them
 
 using Kernel = void (*)(Arrays, bool);
 

@@ -22,7 +22,7 @@ __host__ __device__ inline std::uint32_t bits_of_float(float x) {
   return bits;
 }
 
-// Two of them as they lie in memory: the first is the lower half.
+// Two of them as in memory: the first is the lower half.
 __host__ __device__ inline std::uint32_t bfloat16_pair(float first, float second) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   std::uint32_t pair;

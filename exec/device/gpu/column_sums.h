@@ -14,8 +14,8 @@ struct SumArrays {
 void add_chunks(gpuStream_t stream, const char* name, std::int64_t columns, std::int64_t chunks,
                 const float* partials, bool accumulate, const SumArrays& to);
 
-// dgamma and dbeta of a norm; mean and dbeta are null where no mean was taken off. `partials` is
-// room for column_partials() floats.
+// dgamma and dbeta of a norm; mean and dbeta are null if no mean was subtracted. `partials` is room
+// for column_partials() floats.
 template <typename T>
 void add_norm_columns(gpuStream_t stream, const char* name, std::int64_t rows, std::int64_t columns,
                       const T* dy, const T* x, const float* mean, const float* rstd, float* dgamma,

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int line_threads = 32;
 constexpr int lines = block_threads / line_threads;
-constexpr int at_once = 4;  // loads of a thread under way
+constexpr int at_once = 4;  // pending loads of a thread
 constexpr std::int64_t most_chunks = 64;
 constexpr std::int64_t least_rows = 64;  // in a chunk
 
@@ -22,8 +22,8 @@ std::int64_t rows_a_chunk(std::int64_t rows) {
   return each < least_rows ? least_rows : each;
 }
 
-// What a thread adds up, of the columns of a pack in a row. Loaded first, so that several rows
-// are under way.
+// The terms that a thread adds, for the columns of a pack in a row. Loaded first, so that several
+// rows are in flight.
 template <typename T>
 struct Plain {
   static constexpr int sums = 1;

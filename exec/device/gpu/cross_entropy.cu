@@ -1,4 +1,4 @@
-// The loss: softmax and cross-entropy, a block a row.
+// The loss: softmax and cross-entropy, one block per row.
 #include "exec/device/gpu/kernels.h"
 #include "exec/device/gpu/softmax.h"
 

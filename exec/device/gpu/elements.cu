@@ -1,4 +1,4 @@
-// Operators on elements, each of which depends on its own place alone.
+// Elementwise operators.
 #include "exec/device/gpu/kernel.h"
 #include "exec/device/gpu/kernels.h"
 
@@ -16,7 +16,7 @@ struct Fill {
   }
 };
 
-// Between types; a group is what fits for the wider one.
+// Converts between types; a group is as many as fit for the wider one.
 template <typename From, typename To>
 struct Copy {
   const From* x;
@@ -76,7 +76,7 @@ struct BiasGelu {
     if (bias != nullptr) {
       const auto row = load_over(bias, i, columns, n);
       for (int j = 0; j < group_of<T>; ++j) {
-        sum.v[j] = static_cast<T>(sum.v[j] + row.v[j]);  // as it is kept
+        sum.v[j] = static_cast<T>(sum.v[j] + row.v[j]);  // in the stored type
       }
     }
     auto result = sum;
@@ -111,7 +111,7 @@ struct GeluBackward {
   }
 };
 
-// Of a row of x the gates come first, then what they let through.
+// The gates come first in a row of x, then the gated inputs.
 __device__ inline float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
 
 template <typename T>
@@ -144,7 +144,7 @@ struct GatedSiluBackward {
   }
 };
 
-// angles[position x half]: cosines, and behind all of them sines.
+// angles[position x half]: all cosines, then all sines.
 struct Angles {
   std::int64_t half;
   std::int64_t count;
@@ -163,7 +163,7 @@ struct Angles {
 template <typename T>
 struct Rotate {
   std::int64_t half;
-  std::int64_t pairs;  // of a row that are turned
+  std::int64_t pairs;  // rotated, per row
   std::int64_t width;  // of a row of qkv
   std::int64_t sequence;
   const float* cosines;

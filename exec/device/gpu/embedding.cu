@@ -46,9 +46,9 @@ struct Embed {
   }
 };
 
-// next[row]: the next row of the same token, or -1; first[row]: whether none
-// comes before. A block has as many rows as a line has threads, and each of its
-// lines looks at another part of the tokens.
+// next[row]: the next row of the same token, or -1; first[row]: whether none comes before. A block
+// has as many rows as a line has threads, and each of its lines searches another part of the
+// tokens.
 constexpr int link_rows = 32;
 constexpr int link_lines = block_threads / link_rows;
 
@@ -56,7 +56,8 @@ __global__ void link_kernel(std::int64_t rows, const std::int32_t* tokens, std::
                             std::int32_t* first) {
   constexpr std::int32_t none = 0x7fffffff;
   __shared__ std::int32_t tile[block_threads];
-  __shared__ std::int32_t least[2][link_lines][link_rows];  // row of the token, and behind its own
+  // The least row of the token, and the least one after its own.
+  __shared__ std::int32_t least[2][link_lines][link_rows];
   const int line = static_cast<int>(threadIdx.x) / link_rows;
   const int lane = static_cast<int>(threadIdx.x) % link_rows;
   const std::int64_t row = std::int64_t{blockIdx.x} * link_rows + lane;
@@ -106,7 +107,7 @@ __global__ void table_kernel(std::int64_t columns, const std::int32_t* tokens,
   });
 }
 
-// dpositions, of as many positions as there are rows for.
+// dpositions, for as many positions as there are rows.
 template <typename T>
 struct Positions {
   static constexpr int size = group_of<T>;

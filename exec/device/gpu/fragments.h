@@ -147,9 +147,9 @@ __device__ inline void multiply_add(FragmentC& c, const FragmentA& a, const Frag
         "r"(b.word[2 * which + 1]));
 }
 
-// Four matrices of 8 x 8, of which lane i gives the address of row i % 8 of matrix
-// i / 8, aligned to 16 bytes. Word i is of row `group`, columns 2 place and the
-// next, of matrix i; transposed, of rows 2 place and the next, column `group`.
+// Loads four matrices of 8 x 8; lane i passes the address of row i % 8 of matrix i / 8, aligned to
+// 16 bytes. Word i has row `group`, columns 2 place and the next, of matrix i; transposed, rows 2
+// place and the next, column `group`.
 template <bool transposed>
 __device__ inline void load_matrices(std::uint32_t (&word)[4], SharedAddress own_row) {
   if constexpr (transposed) {
@@ -170,8 +170,8 @@ __device__ inline float of_lane_across(float own, unsigned distance) {
   return __shfl_xor_sync(0xffffffffU, own, static_cast<int>(distance));
 }
 
-// Of two warps, a pair above 0 and below 16, the second waits for what the first has written before
-// it passed.
+// For two warps, with a pair number from 1 to 15: the second waits for the writes of the first
+// before its pass.
 __device__ inline void pair_barrier_pass(int pair) {
   PIPESIM_TENSOR_ASM("bar.arrive %0, 64;" ::"r"(pair) : "memory");
 }
@@ -179,8 +179,8 @@ __device__ inline void pair_barrier_wait(int pair) {
   PIPESIM_TENSOR_ASM("bar.sync %0, 64;" ::"r"(pair) : "memory");
 }
 
-// Starts a copy of 4 or 16 bytes, aligned to as many, to shared memory, or of
-// zeros where there is nothing. Others see it after finish_copies() and a barrier.
+// Starts a copy of 4 or 16 bytes, with the same alignment, to shared memory, or of zeros unless
+// `there`. Other threads see it after finish_copies() and a barrier.
 template <int bytes>
 __device__ inline void start_copy(SharedAddress to, const void* from, bool there) {
   const int count = there ? bytes : 0;
@@ -197,7 +197,7 @@ __device__ inline void start_copy(SharedAddress to, const void* from, bool there
 // Waits for the copies that this thread has started.
 __device__ inline void finish_copies() { PIPESIM_TENSOR_ASM("cp.async.wait_all;" ::: "memory"); }
 
-// 2^x, off by 2^-22 of it at most.
+// 2^x, off by at most 2^-22 of it.
 __device__ inline float power_of_two(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

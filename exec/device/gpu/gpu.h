@@ -111,7 +111,8 @@ inline constexpr const char* gpu_runtime = "CUDA";
 
 namespace pipesim::exec {
 
-// Unless it went well, a work error that says what could not be done: "count the GPUs".
+// Throws a work error unless `result` is success; `what` is what could not be done: "count the
+// GPUs".
 void check(gpuError_t result, const char* what);
 
 }  // namespace pipesim::exec

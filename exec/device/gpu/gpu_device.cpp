@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t float_bytes = sizeof(float);
 
-// Chooses the GPU before anything is made on it. A choice is a thread's.
+// Selects the GPU before anything is created on it. The selection is per thread.
 class Chosen {
  public:
   explicit Chosen(int gpu) : gpu_(gpu) { choose(); }
@@ -40,8 +40,8 @@ const T* numbers(ConstArray array) {
                    " was given both float32 and bfloat16; give it arrays of one type");
 }
 
-// Calls body with pointers to what the arrays hold, which is of one type; what
-// the type of a null array is said to be doesn't matter. `name` is the operator's.
+// Calls body with pointers to the arrays, which must have one type; the type of a null array
+// doesn't matter. `name` is the operator's.
 template <typename Body, typename... Arrays>
 void by_type(const char* name, const Body& body, Arrays... arrays) {
   bool float32 = false;
@@ -57,7 +57,7 @@ void by_type(const char* name, const Body& body, Arrays... arrays) {
   }
 }
 
-// Room for one operator. What comes later on the stream may have it at once.
+// Room for one operator. Later ones on the stream may reuse it at once.
 class Scratch {
  public:
   Scratch(GpuMemory& memory, std::int64_t bytes) : memory_(memory), data_(memory.allocate(bytes)) {}
@@ -90,7 +90,7 @@ class GpuDevice final : public Device {
   }
   GpuDevice(const GpuDevice&) = delete;
   GpuDevice& operator=(const GpuDevice&) = delete;
-  // Before the memory goes, what uses it must have run.
+  // Everything that uses the memory must have run before it is freed.
   ~GpuDevice() override {
     for (const Stream* stream : {&operators_, &downloads_, &uploads_}) {
       static_cast<void>(gpuStreamSynchronize(stream->get()));
@@ -436,7 +436,7 @@ class GpuDevice final : public Device {
     if (library_ && product.k > 0) {
       library_->multiply(product);
     } else {
-      kernels::product(stream_, product);  // also fills with zeros where k is 0
+      kernels::product(stream_, product);  // also fills with zeros if k is 0
     }
   }
 
@@ -447,7 +447,7 @@ class GpuDevice final : public Device {
   Marks marks_;
   gpuStream_t stream_;  // of the operators
   GpuMemory memory_;
-  std::unique_ptr<LibraryProducts> library_;  // none: products by our own kernel
+  std::unique_ptr<LibraryProducts> library_;  // null: GEMMs by the built-in kernel
   bool tensor_cores_ = false;                 // for attention
   std::string description_;
 };

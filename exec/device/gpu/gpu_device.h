@@ -20,7 +20,7 @@ class Marks;
 
 std::unique_ptr<Device> make_gpu_device(const GpuOptions& options);
 
-// What a link of such a device needs.
+// For links of such a device.
 Marks& marks_of(Device& device);
 GpuMemory& memory_of(Device& device);
 

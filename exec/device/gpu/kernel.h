@@ -26,11 +26,10 @@ struct Same {
 
 struct Block {
   int threads = block_threads;
-  int shared_bytes = 0;  // beyond what the kernel declares
+  int shared_bytes = 0;  // in addition to those declared by the kernel
 };
 
-// Starts blocks. `name`, of the operator, is for the work error of a kernel that
-// could not be started.
+// Launches blocks. `name` is the operator's, for the work error of a failed launch.
 template <typename... Parameters>
 void launch(gpuStream_t stream, const char* name, dim3 blocks, const Block& block,
             void (*kernel)(Parameters...), typename Same<Parameters>::Type... arguments) {
@@ -44,7 +43,7 @@ void launch(gpuStream_t stream, const char* name, dim3 blocks, const Block& bloc
   if (result != gpuSuccess) check(result, ("run the kernel of " + std::string(name)).c_str());
 }
 
-// Of block_threads threads each.
+// With block_threads threads each.
 template <typename... Parameters>
 void launch(gpuStream_t stream, const char* name, dim3 blocks, void (*kernel)(Parameters...),
             typename Same<Parameters>::Type... arguments) {
@@ -59,11 +58,11 @@ struct Group {
 };
 using Four = Group<4>;
 
-// As many as an access of 16 bytes reads or writes.
+// As many as fit into an access of 16 bytes.
 template <typename T>
 constexpr int group_of = 16 / static_cast<int>(sizeof(T));
 
-// Memory in one access.
+// Memory read or written in one access.
 template <int words>
 struct [[gnu::may_alias]] alignas(4 * words) Words {
   std::uint32_t word[words];
@@ -95,7 +94,7 @@ struct Wide {
   }
 };
 
-// Of those at x, the first n (1 to `size`), else 0; wide where x is aligned.
+// The first n (1 to `size`) numbers at x, then 0; by wide accesses if x is aligned.
 template <int size, typename T>
 __device__ inline Group<size> load(const T* x, int n) {
   using Way = Wide<size, T>;
@@ -133,8 +132,8 @@ __device__ inline void store(T* x, const Group<size>& group, int n) {
   }
 }
 
-// A group of 16 bytes as it lies in memory. Unpacking waits for a load, so that what loads
-// several packs first has them under way together.
+// A group of 16 bytes as in memory. Unpacking waits for the load, so load several packs first to
+// have them in flight together.
 template <typename T>
 struct Pack {
   static constexpr int size = group_of<T>;
@@ -149,7 +148,7 @@ struct Pack {
     return group;
   }
 };
-// Of those at x, the first n (1 to the group's size), else 0.
+// The first n (1 to the group's size) numbers at x, then 0.
 template <typename T>
 __device__ inline Pack<T> load_pack(const T* x, int n) {
   Pack<T> pack;
@@ -165,13 +164,13 @@ __device__ inline Pack<T> load_pack(const T* x, int n) {
   return pack;
 }
 
-// How many of the group at `i` there are.
+// The size of the group at `i`.
 template <int size = 4>
 __device__ inline int group_size(std::int64_t i, std::int64_t count) {
   return count - i < size ? static_cast<int>(count - i) : size;
 }
 
-// i % columns, without a division of 64 bits where none is needed.
+// i % columns, without a 64-bit division if possible.
 __device__ inline std::int64_t column_of(std::int64_t i, std::int64_t columns) {
   if (((i | columns) >> 32) == 0) {
     return static_cast<std::uint32_t>(i) % static_cast<std::uint32_t>(columns);
@@ -179,8 +178,8 @@ __device__ inline std::int64_t column_of(std::int64_t i, std::int64_t columns) {
   return i % columns;
 }
 
-// The values of a row of `columns` that stand over elements i ... i + n - 1 of
-// a matrix; the group may go on in the next row.
+// The values of a row of `columns` for elements i ... i + n - 1 of a matrix; the group may continue
+// in the next row.
 template <typename T>
 __device__ inline Group<group_of<T>> load_over(const T* row, std::int64_t i, std::int64_t columns,
                                                int n) {
@@ -195,7 +194,7 @@ __device__ inline Group<group_of<T>> load_over(const T* row, std::int64_t i, std
   return group;
 }
 
-// body(i, n) for each group of `size` elements of `count`, a thread each.
+// body(i, n) for each group of `size` elements of `count`, one thread each.
 template <int size, typename Body>
 __global__ void each_group_kernel(std::int64_t count, Body body) {
   const std::int64_t i = size * (std::int64_t{blockIdx.x} * block_threads + threadIdx.x);
@@ -231,8 +230,8 @@ __device__ inline T tree(const T* v, Combine combine) {
   }
 }
 
-// By two trees: a few threads take one each over every so-many-eth thread, and all threads one
-// over those. All threads of the block call it; `room`, a place for each, is shared, and free
+// By two trees: a few threads each combine every n-th thread's, and all threads combine those. All
+// threads of the block must call it; `room`, one entry per thread, is in shared memory, and free
 // again when it returns.
 template <typename T, typename Combine>
 __device__ inline T combined(T own, T* room, Combine combine) {
@@ -263,7 +262,7 @@ __device__ inline void each_group_of_row(std::int64_t count, Body body) {
   }
 }
 
-// body(i, n, group) for those of x, of which several are under way at a time.
+// body(i, n, group) for those of x, with several loads in flight at a time.
 template <typename T, typename Body>
 __device__ inline void each_pack_of_row(const T* x, std::int64_t count, Body body) {
   constexpr int at_once = 4;
@@ -283,8 +282,8 @@ __device__ inline void each_pack_of_row(const T* x, std::int64_t count, Body bod
   }
 }
 
-// What a thread has of a row: its packs, in ascending order. `held` of them, which have to be
-// enough for the row, are kept from construction on; with `held` 0 each is loaded when it is met.
+// A thread's part of a row: its packs, in ascending order. With `held` above 0, which must be
+// enough for the row, they are loaded on construction; with 0 each is loaded when used.
 template <typename T, int held>
 class OwnPacks {
  public:

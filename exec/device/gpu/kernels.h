@@ -20,7 +20,7 @@ template <typename T>
 void fill(gpuStream_t stream, std::int64_t count, T* x, float value);
 void fill_normal(gpuStream_t stream, std::int64_t count, float* x, const RandomKey& key,
                  float deviation);
-// From one type to the other.
+// Converts from one type to the other.
 template <typename From, typename To>
 void convert(gpuStream_t stream, std::int64_t count, const From* x, To* y);
 template <typename T>
@@ -52,7 +52,7 @@ template <typename T>
 void adamw(gpuStream_t stream, std::int64_t count, const AdamStep& step, const float* gradients,
            float* weights, float* first, float* second, T* rounded);
 
-// The sum, in partials[0]; room for so many.
+// The sum, in partials[0]; room for square_partials is needed.
 inline constexpr std::int64_t square_partials = 1024;
 void sum_of_squares(gpuStream_t stream, std::int64_t count, const float* x, double* partials);
 
@@ -78,9 +78,9 @@ void rms_norm_backward(gpuStream_t stream, std::int64_t rows, std::int64_t colum
                        const T* x, const T* gamma, const float* rstd, const T* residual, T* dx,
                        float* dgamma, float* partials);
 
-// Causal attention without a matrix of scores: what is kept, log_sums[batch x heads x
-// sequence], are the logarithms of the rows' sums of exponentials. An input
-// error for heads of more than 256 numbers.
+// Causal attention without a matrix of scores: keeps log_sums[batch x heads x sequence], the
+// logarithms of the rows' sums of exponentials. Throws an input error for heads of more than 256
+// numbers.
 template <typename T>
 void attention(gpuStream_t stream, const AttentionShape& shape, const T* qkv, float* log_sums,
                T* y);
@@ -91,8 +91,8 @@ void attention_dots(gpuStream_t stream, const AttentionShape& shape, const T* y,
 template <typename T>
 void attention_backward(gpuStream_t stream, const AttentionShape& shape, const T* qkv,
                         float* log_sums, float* dots, const T* dy, T* dqkv);
-// The same for bfloat16 by tensor cores, and heads of at most so many numbers,
-// where the GPU and the build have them.
+// The same for bfloat16 by tensor cores, and heads of at most so many numbers, if the GPU and the
+// build support them.
 inline constexpr int tensor_head_size = 128;
 bool has_tensor_cores(int gpu);
 void tensor_attention(gpuStream_t stream, const AttentionShape& shape, const gpuBfloat16* qkv,

@@ -13,8 +13,8 @@
 namespace pipesim::exec {
 namespace {
 
-// How many bytes the library that begins so should have: linkers put the table of
-// sections last. 0 for what is no library, which the loader refuses by itself.
+// The expected size of a library, from its header: linkers put the section table last. 0 if it is
+// not a library, which the loader refuses itself.
 std::uintmax_t whole_size(const std::filesystem::path& path) {
   Elf64_Ehdr header{};
   std::ifstream file(path, std::ios::binary);
@@ -36,10 +36,10 @@ const GpuModule& load_gpu_module(const std::string& kind, const std::string& fol
         "{} is neither next to the program nor in ../lib/pipesim; build it where {} is installed",
         name, kind == "cuda" ? "CUDA's nvcc" : "HIP's hipcc"));
   }
-  // The loader would map what is missing, and die by touching it.
+  // The loader would map the missing part, and crash when touching it.
   const std::uintmax_t size = std::filesystem::file_size(path, failed);
   if (!failed && size < whole_size(path)) {
-    throw work_error(fmt::format("{} is not whole: {} of {} bytes; build or copy it again", name,
+    throw work_error(fmt::format("{} is incomplete: {} of {} bytes; build or copy it again", name,
                                  size, whole_size(path)));
   }
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -17,20 +17,20 @@ namespace pipesim::exec {
 
 struct GpuOptions {
   int gpu = 0;                // below the number of gpus()
-  bool own_products = false;  // the project's own matrix products in any case
-  bool tensor_cores = true;   // for attention in bfloat16, where the GPU has them
+  bool own_products = false;  // always use the built-in GEMM
+  bool tensor_cores = true;   // for attention in bfloat16, if the GPU has them
 };
 
 class GpuModule {
  public:
   virtual ~GpuModule() = default;
-  // Name, memory and compute capability of each. A work error where there is no
-  // driver, or it fails; where there are none, too.
+  // Name, memory and compute capability of each. Throws a work error if there is no driver, or it
+  // fails, or if there are no GPUs.
   virtual std::vector<std::string> gpus() const = 0;
-  // To be called on the thread that will use it.
+  // Call on the thread that will use it.
   virtual std::unique_ptr<Device> make(const GpuOptions& options) const = 0;
-  // The links of those devices; a work error if there are none. Asks nothing of
-  // GPUs or their driver.
+  // The links of those devices; throws a work error if there are none. Does not access GPUs or
+  // their driver.
   virtual const LinkLibrary& links() const = 0;
 };
 
@@ -41,12 +41,12 @@ using GpuEntry = const GpuModule*(const char* interface);
 }
 inline constexpr const char* gpu_entry_name = "pipesim_gpu_module";
 
-// The module for `kind`, cuda or hip, from that folder. A work error where it
-// isn't there, can't be loaded, or is of another build.
+// The module for `kind`, cuda or hip, from that folder. Throws a work error if it is missing, can't
+// be loaded, or is from another build.
 const GpuModule& load_gpu_module(const std::string& kind, const std::string& folder);
 
-// The path of the module for `kind`: next to the running program, as it is built, or else in
-// ../lib/pipesim from there, as it is installed.
+// The folder of the module for `kind`: that of the running program, as built, or else
+// ../lib/pipesim from there, as installed.
 std::string module_folder(const std::string& kind);
 
 }  // namespace pipesim::exec

@@ -1,6 +1,5 @@
-// Matrix products by cuBLAS or hipBLAS, with sums in float32 and always in the
-// same order: no atomics, and a workspace of the handle's own. Float32 is
-// multiplied as it stands, bfloat16 by tensor cores.
+// GEMMs by cuBLAS or hipBLAS, with sums in float32 and always in the same order: no atomics, and a
+// private workspace. Float32 is multiplied in full precision, bfloat16 by tensor cores.
 #include "exec/device/gpu/product.h"
 #include "traces/base/error.h"
 
@@ -107,7 +106,7 @@ class Blas final : public LibraryProducts {
 
   std::string name() const override { return name_; }
 
-  // The library has columns where we have rows: c^T = op(b)^T op(a)^T.
+  // The library is column-major, we are row-major: c^T = op(b)^T op(a)^T.
   void multiply(const GpuProduct& p) override {
     const float one = 1;
     const float beta = p.accumulate ? 1 : 0;
@@ -124,8 +123,7 @@ class Blas final : public LibraryProducts {
 
  private:
 #ifdef PIPESIM_HAS_CUBLAS
-  // Partial sums are never rounded to bfloat16. The workspace is of the size that
-  // is recommended for Hopper.
+  // Partial sums are never rounded to bfloat16. The workspace has the size recommended for Hopper.
   void set_up() {
     check_library(cublasSetMathMode(handle_, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
                   "keep sums in float32");

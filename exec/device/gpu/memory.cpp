@@ -16,8 +16,7 @@ std::int64_t rounded(std::int64_t bytes) {
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;
 
-// " on the GPU, which has 80 MiB free of 1024 MiB", of the chosen one; empty where it
-// does not say.
+// " on the GPU, which has 80 MiB free of 1024 MiB", for the selected one; empty if unknown.
 std::string what_is_free() {
   std::size_t free = 0;
   std::size_t all = 0;
@@ -35,7 +34,7 @@ GpuMemory::~GpuMemory() {
 
 void* GpuMemory::allocate(std::int64_t bytes) {
   const std::int64_t size = bytes >= 0 && bytes <= most_bytes ? rounded(bytes) : most_bytes;
-  // A block that would leave more than an eighth unused waits for a better use.
+  // A block that would leave more than an eighth unused is not reused for this.
   const auto found = free_.lower_bound(size);
   if (found != free_.end() && found->first <= size + size / 8) {
     void* memory = found->second;
@@ -45,7 +44,7 @@ void* GpuMemory::allocate(std::int64_t bytes) {
   void* memory = nullptr;
   gpuError_t result = gpuMalloc(&memory, static_cast<std::size_t>(size));
   if (result == gpuErrorMemoryAllocation) {
-    static_cast<void>(gpuGetLastError());  // forgotten, or the next kernel would report it
+    static_cast<void>(gpuGetLastError());  // cleared, or the next kernel would report it
     if (!keeps_all_) {
       hand_back_free_blocks();
       result = gpuMalloc(&memory, static_cast<std::size_t>(size));

@@ -1,9 +1,9 @@
 // The GPU's memory, in blocks that are kept when released.
 //
 // A released block is reused for about the same size. All work on blocks is
-// on one stream, in the order of the calls, so that one may be handed out again
-// while what used it has still to run. Taking memory from the GPU costs time, and
-// handing it back stops the GPU: they happen in the first iteration, and at the end.
+// on one stream, in the order of the calls, so that one may be handed out again while its last user
+// has still to run. Allocating on the GPU costs time, and freeing stops the GPU: they happen in the
+// first iteration, and at the end.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ class GpuMemory {
   // Frees everything, released or not; nothing may be running any more.
   ~GpuMemory();
 
-  // Aligned to 256 bytes; a work error where there is none left, even once all
-  // that is free has been handed back.
+  // Aligned to 256 bytes; throws a work error if there is none left, even after freeing all unused
+  // blocks.
   void* allocate(std::int64_t bytes);
   // Null does nothing.
   void release(void* memory);
-  // Hands back nothing from now on but at the end: that would stop the GPU while
-  // messages of a link wait for what it has still to do.
+  // Frees nothing from now on until the end: that would stop the GPU while messages of a link wait
+  // for its pending work.
   void keep_all() { keeps_all_ = true; }
-  // At once, with blocks that are free.
+  // The most at once, including unused blocks.
   std::int64_t most_taken_bytes() const { return most_taken_bytes_; }
 
  private:

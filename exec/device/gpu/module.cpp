@@ -1,4 +1,4 @@
-// What the program finds in the module: which GPUs there are, and devices.
+// The module's exports: the list of GPUs, and their devices.
 #include <cstdio>
 #include <cstring>
 

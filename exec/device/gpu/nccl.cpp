@@ -10,7 +10,7 @@
 namespace pipesim::exec {
 namespace {
 
-// Where the build names no other, by the loader's rules.
+// Found by the loader unless the build names another.
 #if defined(PIPESIM_NCCL_LIBRARY)
 constexpr const char* file_name = PIPESIM_NCCL_LIBRARY;
 #elif defined(__HIP__) || defined(PIPESIM_GPU_HIP)
@@ -24,7 +24,7 @@ constexpr const char* library_name = "RCCL";
 constexpr const char* library_name = "NCCL";
 #endif
 
-// The first with all that is needed here, configurations among it.
+// The first with everything needed here, including configurations.
 constexpr int least_version = 21700;
 
 template <typename Function>

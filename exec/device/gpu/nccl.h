@@ -16,7 +16,7 @@
 
 namespace pipesim::exec {
 
-// The functions of the library that was found.
+// The functions of the loaded library.
 struct Nccl {
   std::string name;  // "NCCL 2.28.9"
 
@@ -40,11 +40,11 @@ struct Nccl {
   decltype(&ncclGroupEnd) end_group = nullptr;
 };
 
-// Loads it, once a process; a work error where it isn't there or too old.
+// Loads it, once per process; throws a work error if it is missing or too old.
 const Nccl& find_nccl();
 
-// Unless it went well or still does, PeerLost: "NCCL could not open the
-// channel to rank 1: ...".
+// Throws PeerLost unless `result` is success or in progress: "NCCL could not open the channel to
+// rank 1: ...".
 void check(const Nccl& nccl, ncclResult_t result, ncclComm_t communicator, const std::string& what);
 
 // Throws as find_nccl() does.

@@ -1,4 +1,4 @@
-// A communicator of NCCL's with a stream for its operations, which it runs in their order.
+// An NCCL communicator with a stream for its operations, which run in order.
 //
 // It doesn't block: NCCL's background work is polled, up to the timeout. Errors
 // say what failed: "NCCL 2.28.9 could not send to rank 1: ...". One device, one thread.
@@ -21,17 +21,17 @@ class NcclCommunicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  // Until all its ranks are there. An operation takes so many multiprocessors, at most.
+  // Waits until all its ranks are connected. An operation takes at most `blocks` multiprocessors.
   void open(const ChannelKey& key, int ranks, int rank, int blocks, const char* what);
-  // Until what was asked for is on its stream.
+  // Waits until the operation is on its stream.
   void settle(ncclResult_t result, const char* what);
   void await(const std::function<bool()>& done, const char* what);
   // Whether it is in progress; throws PeerLost if it has failed.
   ncclResult_t state(const char* what) const;
 
-  // Ends all operations. Neither this nor what follows throws.
+  // Ends all operations. Neither this nor later calls throw.
   void abort();
-  // Both ends finish a communicator before either destroys it: all are asked to first.
+  // Both ends must finalize a communicator before either destroys it: finalize all first.
   void finalize();
   void destroy(std::chrono::steady_clock::time_point latest);
 

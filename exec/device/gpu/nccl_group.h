@@ -1,4 +1,4 @@
-// Collectives of NCCL's: a communicator of all ranks of a group.
+// NCCL collectives: a communicator of all ranks of a group.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ class NcclGroup final : public DeviceGroup {
   NcclGroup(Device& device, const LinkSetup::Group& group,
             std::optional<std::chrono::nanoseconds> patience);
 
-  // Up to a first sum, which makes NCCL's own connections.
+  // Opens it, with a first sum, which creates NCCL's own connections.
   void open(const LinkSetup::Group& group, int blocks);
   NcclCommunicator& communicator() { return communicator_; }
 
@@ -22,7 +22,7 @@ class NcclGroup final : public DeviceGroup {
   Mark all_gather(void* memory, const std::vector<std::int64_t>& bytes, Mark after) override;
 
  private:
-  // NCCL's own want as much of each rank; without, each part is a call of its own, all at once.
+  // NCCL's own calls need equal parts; for others each part is a separate call, all in one group.
   template <typename Call>
   ncclResult_t by_part(const std::vector<std::int64_t>& sizes, const Call& call);
 

@@ -1,10 +1,7 @@
-// A link of NCCL's: a communicator of two ranks and a stream for each channel, and one of all
-// ranks of a group for sums, and for gathers.
-//
-// One operation of a communicator at a time, and each on a stream of its own:
-// NCCL runs what stands on one in its order, and a posted receive holds up
-// nothing else. That takes kernels that run side by side: NCCL promises it for
-// none, so that they are kept small.
+// A link over NCCL: a communicator of two ranks and a stream for each channel, and one of all ranks
+// of a group for sums, and for gathers. One operation per communicator at a time, each on its own
+// stream: NCCL runs a stream's operations in order, and a posted receive blocks nothing else. That
+// needs concurrent kernels, which NCCL does not guarantee, so kernels are kept small.
 #include <algorithm>
 #include <exception>
 #include <memory>
@@ -21,8 +18,8 @@
 namespace pipesim::exec {
 namespace {
 
-// A message that is under way holds so many multiprocessors, also while it waits;
-// all together hold half of them at most.
+// A message in flight occupies this many multiprocessors, even while it waits; all together occupy
+// at most half of them.
 constexpr int most_blocks = 4;
 
 int blocks_of(std::size_t channels) {
@@ -34,7 +31,7 @@ int blocks_of(std::size_t channels) {
   return std::clamp(all / static_cast<int>(std::max<std::size_t>(channels, 1)), 1, most_blocks);
 }
 
-// How long the other end may take to take leave.
+// How long the other end may take to disconnect.
 constexpr std::chrono::seconds farewell(10);
 
 using Time = std::chrono::steady_clock::time_point;
@@ -151,10 +148,9 @@ class NcclLink final : public DeviceLink {
     }
   }
 
-  // One after the other, each up to a message that has arrived: as all ranks
-  // keep to one order, the first channel that isn't open has both its ends at
-  // it. That message makes NCCL's own connections, which a GPU might not be able
-  // to make while other messages wait.
+  // One after the other, each until a message has arrived: since all ranks keep to one order, both
+  // ends of the first unopened channel are working on it. That message creates NCCL's own
+  // connections, which a GPU might not be able to create while other messages wait.
   void open(const LinkSetup::End& wanted) {
     constexpr const char* what = "open the channel to";
     const bool sends = wanted.channel.from == rank_;

@@ -1,4 +1,4 @@
-// The project's own matrix product. A block makes a tile of c of 64 x 64, each
+// The built-in GEMM. A block makes a tile of c of 64 x 64, each
 // thread 4 x 4 of it, from strips of both matrices that are 16 deep.
 #include "exec/device/gpu/kernel.h"
 #include "exec/device/gpu/product.h"
@@ -16,8 +16,8 @@ static_assert(tile * tile == side * side * block_threads, "and makes its part of
 using Strip = float[depth][tile + 4];
 
 // strip[p][line] = the matrix at (first_line + line, first_depth + p), 0 outside.
-// Lines are rows of op(a) or columns of op(b). As stored, either a line's
-// elements stand side by side, or the lines do.
+// Lines are rows of op(a) or columns of op(b). In memory either a line's elements are adjacent, or
+// the lines are.
 template <bool lines_side_by_side, typename T>
 __device__ inline void load_strip(const T* x, std::int64_t stride, std::int64_t first_line,
                                   std::int64_t lines, std::int64_t first_depth, std::int64_t depths,
@@ -44,7 +44,7 @@ __device__ inline void load_strip(const T* x, std::int64_t stride, std::int64_t 
   }
 }
 
-// The columns from `start` on.
+// Computes the columns from `start` on.
 template <typename In, typename Out, bool transpose_a, bool transpose_b>
 __global__ void __launch_bounds__(block_threads)
     product_kernel(GpuProduct product, std::int64_t start) {
@@ -89,9 +89,9 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-constexpr std::int64_t most_blocks = 65535;  // of a grid's second side
+constexpr std::int64_t most_blocks = 65535;  // in a grid's second dimension
 
-// In pieces that a grid has room for.
+// Launches pieces that fit into a grid.
 template <typename In, typename Out, bool transpose_a, bool transpose_b>
 void start(gpuStream_t stream, const GpuProduct& product) {
   constexpr std::int64_t columns = most_blocks * tile;

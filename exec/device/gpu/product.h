@@ -24,7 +24,7 @@ struct GpuProduct {
 };
 
 namespace kernels {
-// The project's own: tiles in shared memory, k in ascending order.
+// The built-in one: tiles in shared memory, k in ascending order.
 void product(gpuStream_t stream, const GpuProduct& product);
 }  // namespace kernels
 
@@ -35,7 +35,7 @@ class LibraryProducts {
   virtual std::string name() const = 0;
   virtual void multiply(const GpuProduct& product) = 0;
 };
-// Null where the build has none.
+// Null if the build has none.
 std::unique_ptr<LibraryProducts> make_library_products(gpuStream_t stream);
 
 }  // namespace pipesim::exec

@@ -1,12 +1,12 @@
-// Operators that draw random numbers: the words are those of random.h, so that
-// dropout drops what it drops on any other device.
+// Operators that draw random numbers: the words are those of random.h, so that dropout drops the
+// same elements as on any other device.
 #include "exec/device/gpu/kernel.h"
 #include "exec/device/gpu/kernels.h"
 
 namespace pipesim::exec::kernels {
 namespace {
 
-// Of four elements, the first of which is `i`.
+// The words of four elements from `i`.
 __device__ inline RandomWords words_at(const RandomKey& key, std::int64_t i) {
   const auto start = static_cast<std::uint64_t>(key.first + i);
   const RandomWords words = random_words(key, start / 4);
@@ -20,8 +20,8 @@ __device__ inline RandomWords words_at(const RandomKey& key, std::int64_t i) {
   return result;
 }
 
-// The method of Box and Muller, on two pairs of words, in double: a number
-// differs from another device's in the last bit at most, and seldom.
+// The method of Box and Muller, on two pairs of words, in double: a number rarely differs from
+// another device's, and at most in the last bit.
 struct FillNormal {
   RandomKey key;
   float deviation;
@@ -55,8 +55,8 @@ struct Keep {
         static_cast<std::uint32_t>(static_cast<double>(below) < threshold ? below : below - 1);
   }
 
-  // x / kept, to the bit. Of what neither overflows nor loses bits a quotient becomes exact by
-  // what is left of it, twice, since the inverse is (Markstein, 1990): half of a division's work.
+  // x / kept, to the bit. Unless it overflows or loses bits, a quotient becomes exact by adding its
+  // remainder twice, since the inverse is correctly rounded (Markstein, 1990): half of the work.
   template <int size>
   __device__ Group<size> scaled(const Group<size>& x) const {
     float least = fabsf(x.v[0]);

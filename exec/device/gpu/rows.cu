@@ -3,8 +3,8 @@
 // A block has a row at a time. Rows of up to `most_held` numbers a thread are read
 // once and kept in registers, longer ones are read again for each step. Backward,
 // a block has a chunk of such rows, and adds up its part of the weights' gradients
-// on the way; chunks depend on the number of rows alone, and are few enough that
-// their sums are little beside the rows.
+// on the way; chunks depend only on the number of rows, and are few enough that their sums are
+// small compared with the rows.
 #include <type_traits>
 
 #include "exec/device/gpu/column_sums.h"
@@ -18,7 +18,7 @@ constexpr int most_held = 32;
 constexpr std::int64_t most_norm_chunks = 256;
 constexpr std::int64_t least_norm_rows = 8;  // in a chunk
 
-// With beta and a mean that is taken off, or without.
+// With beta and a subtracted mean, or without.
 template <typename T, int held, bool is_centred>
 __global__ void norm_kernel(std::int64_t columns, const T* x, const T* gamma, const T* beta, T* y,
                             float* mean, float* rstd) {
@@ -57,7 +57,7 @@ __global__ void norm_kernel(std::int64_t columns, const T* x, const T* gamma, co
   }
 }
 
-// The arrays of a backward pass; mean is null where nothing was taken off.
+// The arrays of a backward pass; mean is null if none was subtracted.
 template <typename T>
 struct NormBackward {
   const T* dy;
@@ -69,8 +69,8 @@ struct NormBackward {
   T* dx;
 };
 
-// With u = (x - mean) rstd and g = dy gamma: dx = rstd (g - mean(g) - u mean(g u)), where nothing
-// was taken off without mean(g). Held rows add up dgamma and dbeta, partials[sum][chunk][column].
+// With u = (x - mean) rstd and g = dy gamma: dx = rstd (g - mean(g) - u mean(g u)), without mean(g)
+// if no mean was subtracted. Held rows add up dgamma and dbeta, partials[sum][chunk][column].
 template <typename T, int held, bool is_centred>
 __global__ void __launch_bounds__(block_threads, 2)
     norm_backward_kernel(std::int64_t rows, std::int64_t columns, std::int64_t each,
@@ -176,7 +176,7 @@ template <bool is_centred, typename T>
 void norm_backward(gpuStream_t stream, const char* name, std::int64_t rows, std::int64_t columns,
                    const NormBackward<T>& arrays, float* dgamma, float* dbeta, float* partials) {
   by_width<T>(columns, [&](auto held) {
-    // Before dx, which may be what they read.
+    // Before dx, which may overwrite their inputs.
     if (held.value == 0) {
       add_norm_columns(stream, name, rows, columns, arrays.dy, arrays.x, arrays.mean, arrays.rstd,
                        dgamma, dbeta, partials);

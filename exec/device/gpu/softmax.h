@@ -10,7 +10,7 @@ struct Normaliser {
   float sum;  // of exp(x - largest)
 };
 
-// In one pass, with the largest so far. All threads of the block call it.
+// In one pass, with the largest so far. All threads of the block must call it.
 template <typename T>
 __device__ inline Normaliser normaliser(std::int64_t count, const T* x, float* room) {
   constexpr int size = group_of<T>;
@@ -21,7 +21,7 @@ __device__ inline Normaliser normaliser(std::int64_t count, const T* x, float* r
     for (int j = 0; j < size; ++j) {
       if (j < n) largest = Largest()(largest, group.v[j]);
     }
-    const float base = largest == -INFINITY ? 0.0F : largest;  // of nothing but such the sum is 0
+    const float base = largest == -INFINITY ? 0.0F : largest;  // if all are, the sum is 0
     for (int j = 0; j < size; ++j) group.v[j] = j < n ? expf(group.v[j] - base) : 0.0F;
     sum = sum * expf(before - base) + tree<size>(group.v, Add());
   });

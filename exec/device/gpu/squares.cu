@@ -1,5 +1,5 @@
-// The sum of squares, in double: blocks add up every so-many-eth group of four,
-// and one block their sums.
+// The sum of squares, in double: each block adds every n-th group of four, and one block adds their
+// sums.
 #include "exec/device/gpu/kernel.h"
 #include "exec/device/gpu/kernels.h"
 

@@ -53,7 +53,7 @@ Mark Marks::set(const Stream& stream) {
 bool Marks::has_passed(Mark mark) const {
   const gpuError_t result = gpuEventQuery(event_of(mark));
   if (result == gpuErrorNotReady) {
-    static_cast<void>(gpuGetLastError());  // forgotten, or the next kernel would report it
+    static_cast<void>(gpuGetLastError());  // cleared, or the next kernel would report it
     return false;
   }
   check(result, "run what was asked for");
@@ -64,8 +64,7 @@ void Marks::follow(const Stream& stream, Mark mark) const {
   check(gpuStreamWaitEvent(stream.get(), event_of(mark), 0), "wait for an event");
 }
 
-// Of several tries that in which the host's clock was read soonest before and
-// after; the event was in between.
+// Takes the try with the shortest time between the host's clock readings; the event was in between.
 void Marks::look(Sight& sight) const {
   constexpr int tries = 8;
   stream_.finish();

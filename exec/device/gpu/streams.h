@@ -17,7 +17,7 @@ namespace pipesim::exec {
 
 class Stream {
  public:
-  // For the chosen GPU.
+  // On the selected GPU.
   Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -45,17 +45,17 @@ class Event {
 
 class Marks {
  public:
-  // `stream` outlives this: clocks are compared on it.
+  // `stream` must outlive this: clocks are compared on it.
   explicit Marks(const Stream& stream);
 
-  // Once all has run that is on that stream now.
+  // A mark that passes once everything now on that stream has run.
   Mark set(const Stream& stream);
   bool has_passed(Mark mark) const;
   // Later work on the stream runs after it.
   void follow(const Stream& stream, Mark mark) const;
-  // By CLOCK_MONOTONIC; waits for all that is on the stream of the clocks.
+  // By CLOCK_MONOTONIC; waits for everything on the stream of the clocks.
   std::int64_t time_of(Mark mark);
-  // None may be running any more.
+  // No marked work may be running any more.
   void forget();
 
  private:

@@ -1,5 +1,5 @@
-// Tiles of bfloat16 in shared memory and what a warp does with them, for heads of
-// `size` numbers, a multiple of 16. For .cu files only.
+// Tiles of bfloat16 in shared memory and a warp's operations on them, for heads of `size` numbers,
+// a multiple of 16. For .cu files only.
 #pragma once
 
 #include "exec/device/gpu/attention.h"
@@ -7,13 +7,13 @@
 
 namespace pipesim::exec::kernels {
 
-// A row takes 16 bytes more than it needs, so that eight begin in different banks.
+// A row is padded by 16 bytes, so that eight begin in different banks.
 template <int size>
 __host__ __device__ constexpr int tile_bytes(int rows) {
   return rows * 2 * (size + 8);
 }
 
-// In a tile, or from one tile to another after it.
+// An offset in a tile, or from one tile to a later one.
 __host__ __device__ constexpr SharedAddress shared_bytes(int bytes) {
   return static_cast<SharedAddress>(bytes);
 }
@@ -23,24 +23,24 @@ __host__ __device__ constexpr SharedAddress shared_rows(int rows, int column = 0
 }
 
 __device__ inline int lane() { return static_cast<int>(threadIdx.x) % 32; }
-// Where the numbers of a fragment of sums stand in it.
+// The positions of a thread's numbers in a fragment of sums.
 __device__ inline int row_of(int i) { return lane() / 4 + i / 2 * 8; }
 __device__ inline int column_of_sum(int i) { return lane() % 4 * 2 + i % 2; }
 
-// The part of a matrix that a thread moves between it and tiles: the same eight
-// columns of every so many rows.
+// The part of a matrix that a thread moves between it and tiles: the same eight columns of every
+// n-th row.
 template <int size, int threads, typename T>
 class OwnPart {
  public:
-  // From that row on.
+  // From row `first` on.
   __device__ OwnPart(const HeadRows<T>& x, int first)
       : at_(x.row(first + own_row()) + own_column()),
         stride_(static_cast<int>(x.stride)),
         rows_(x.count - first - own_row()),
         columns_(x.columns - own_column()) {}
 
-  // A tile of the next `count` rows, or of those that many numbers beside them; columns and rows
-  // that there are none of as 0. Wide: by copies that have to be finished.
+  // Loads a tile of the next `count` rows, or of those `beside` numbers next to them; missing
+  // columns and rows are 0. Wide: by copies that must be finished.
   template <int count>
   __device__ void start_tile(SharedAddress tile, bool is_wide, int beside = 0) const {
     if (is_wide) {
@@ -59,7 +59,7 @@ class OwnPart {
     rows_ -= count;
   }
 
-  // The other way; all of the block have written the tile.
+  // Stores a tile that all threads of the block have written.
   template <int count>
   __device__ void store_tile(SharedAddress tile, bool is_wide) const {
     if (is_wide) {
@@ -75,12 +75,12 @@ class OwnPart {
 
  private:
   static constexpr int across = size / 8;           // threads along a row
-  static constexpr int at_once = threads / across;  // rows; threads beyond have none
+  static constexpr int at_once = threads / across;  // rows; further threads have none
 
   __device__ static int own_row() { return static_cast<int>(threadIdx.x) / across; }
   __device__ static int own_column() { return static_cast<int>(threadIdx.x) % across * 8; }
 
-  // move(place in the tile, place in the matrix, whether there is one).
+  // move(address in the tile, address in the matrix, whether that exists).
   template <int count, typename Move>
   __device__ void each_wide(SharedAddress tile, int beside, Move move) const {
     if (at_once * across < threads && own_row() >= at_once) return;
@@ -108,15 +108,15 @@ class OwnPart {
 
   T* at_;
   int stride_;
-  int rows_;  // that x has from there on
+  int rows_;  // of x from there on
   int columns_;
 };
 
 template <int high, int columns>
 using SumTiles = FragmentC[high][columns / 8];
 
-// Where a lane's row begins in what load_matrices() reads: 16 rows as A, or as
-// they are in B; 16 rows that become columns of B.
+// The start of a lane's row for load_matrices(): 16 rows for A, or as rows of B; 16 rows that
+// become columns of B.
 template <int size>
 __device__ inline SharedAddress lane_in_rows() {
   return shared_rows<size>(lane() % 16, lane() / 16 * 8);
@@ -168,7 +168,7 @@ __device__ inline void products(SharedAddress a, SharedAddress b, SumTiles<high,
   }
 }
 
-// Sums as they are multiplied by another matrix.
+// Sums converted for multiplication by another matrix.
 template <int high, int columns>
 using Weights = FragmentA[high][columns / 16];
 
@@ -212,7 +212,7 @@ __device__ inline void mix(const Weights<high, columns>& weights, SharedAddress 
     }
   }
 }
-// Rounded in steps of 16 columns, since all of them at once take registers.
+// Rounds in steps of 16 columns, since all of them at once would take too many registers.
 template <int size, int high, int columns, int ahead>
 __device__ inline void mix(const SumTiles<high, columns>& weights, SharedAddress x,
                            SumTiles<high, size>& sums) {

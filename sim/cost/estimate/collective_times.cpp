@@ -46,7 +46,7 @@ Exchange within_node(const Cluster& cluster, std::int64_t ranks, CollectiveKind 
           passes(kind, ranks) * bytes, bytes_per_second(rate, kind), false};
 }
 
-// A step a node on a ring, or up and down a tree of nodes.
+// One step per node on a ring, or up and down a tree of nodes.
 double network_latency(const Cluster& cluster, std::int64_t nodes, CollectiveKind kind) {
   const double step = static_cast<double>(cluster.network.latency_ns) * 1e-9;
   const double ring =
@@ -55,8 +55,8 @@ double network_latency(const Cluster& cluster, std::int64_t nodes, CollectiveKin
   return step * std::min(ring, 2 * std::ceil(std::log2(static_cast<double>(nodes))));
 }
 
-// What is known of so many nodes: between two of them what lies between, by the logarithm of
-// their number; beyond them what the nearest has.
+// Interpolates a value for so many nodes, by the logarithm of their number; outside of the known
+// numbers it is the nearest one's.
 template <typename Known, typename Value>
 double between(const std::vector<Known>& known, std::int64_t nodes, Value value) {
   const auto above = std::ranges::lower_bound(known, nodes, {}, &Known::nodes);
@@ -68,7 +68,7 @@ double between(const std::vector<Known>& known, std::int64_t nodes, Value value)
   return value(below) + part * (value(*above) - value(below));
 }
 
-// What one device has of the rate between so many nodes when all send.
+// One device's rate between so many nodes when all send.
 double network_rate(const Cluster& cluster, std::int64_t nodes, CollectiveKind kind) {
   const bool is_sum = kind == CollectiveKind::all_reduce;
   if (!cluster.network.collectives.empty()) {
@@ -98,8 +98,8 @@ Exchange exchange_of_one(const Cluster& cluster, const RankGroup& group, Collect
         "describe its network",
         cluster.name, group.first, group.last(), plural(per_node, "device")));
   }
-  // As many rings as the node has members that has fewest, of those at the ends
-  // and those between.
+  // As many rings as the node with the fewest members has, among the nodes at the ends and those
+  // between.
   const std::int64_t at_first = (per_node - 1 - group.first % per_node) / group.stride + 1;
   const std::int64_t at_last = group.last() % per_node / group.stride + 1;
   const std::int64_t between = std::max<std::int64_t>(1, per_node / group.stride);
@@ -113,8 +113,8 @@ Exchange exchange_of_one(const Cluster& cluster, const RankGroup& group, Collect
   result.bytes_per_second = network_rate(cluster, nodes, kind);
   const bool is_crowded = !cluster.network.rail_aligned && local > 1 && group.stride > 1;
   if (is_crowded) {
-    // Groups with several members in a node all choose one card; a lone member
-    // takes the nearest one.
+    // Groups with several members in a node all choose the same card; a lone member uses the
+    // nearest one.
     const double one_card = static_cast<double>(cluster.network.card_bytes_per_second) *
                             cluster.network.share / cluster.network.oversubscription;
     result.bytes_per_second =
@@ -142,12 +142,12 @@ double card_bytes_per_second(const Cluster& cluster) {
 
 Exchange exchange(const Cluster& cluster, Group group, CollectiveKind kind, double bytes) {
   if (group.devices.count == 1) return {};
-  // One that leaves its node is slower than one that does not, whatever the latencies.
+  // A group that leaves its node counts as slower than one that does not, for any latencies.
   const auto slowness = [](const Exchange& one) {
     return std::pair(one.leaves_node, one.bytes / one.bytes_per_second);
   };
   Exchange slowest = exchange_of_one(cluster, group.devices, kind, bytes);
-  // After so many groups their pattern in nodes repeats.
+  // After so many groups their pattern over nodes repeats.
   const std::int64_t count = std::min<std::int64_t>(group.alike, cluster.devices_per_node);
   for (std::int64_t i = 1; i < count; ++i) {
     group.devices.first += group.apart;

@@ -13,8 +13,8 @@
 
 namespace pipesim {
 
-// Devices that exchange data; one stands for all. Of several groups that do the same at
-// the same time, each `apart` devices behind the one before, the slowest.
+// Devices that exchange data; one represents all. If `alike` groups do the same at the same time,
+// each `apart` devices after the previous one, the slowest counts.
 struct Group {
   RankGroup devices;
   std::int64_t alike = 1;
@@ -24,18 +24,18 @@ struct Group {
 // A collective as one rank's links see it.
 struct Exchange {
   double latency_seconds = 0;
-  double bytes = 0;             // that the narrowest link carries, for this rank
-  double bytes_per_second = 0;  // of that link, alone; 0 where there is nothing to carry
+  double bytes = 0;             // carried by the narrowest link, for this rank
+  double bytes_per_second = 0;  // of that link, uncontended; 0 if it carries nothing
   bool leaves_node = false;     // through the node's cards
 
   double seconds() const { return latency_seconds + (bytes > 0 ? bytes / bytes_per_second : 0); }
 };
 
-// Throws where the group leaves its node and there is no network.
-// `bytes`: of the whole result that is reduced or gathered, on one rank.
+// Throws if the group leaves its node and there is no network. `bytes`: of the whole reduced or
+// gathered result, on one rank.
 Exchange exchange(const Cluster& cluster, Group group, CollectiveKind kind, double bytes);
 
-// What one device gets through the cards of its node when all its devices send.
+// One device's rate through the cards of its node when all its devices send.
 double card_bytes_per_second(const Cluster& cluster);
 
 }  // namespace pipesim

@@ -21,7 +21,7 @@
 namespace pipesim {
 namespace {
 
-// What a rank keeps of so many parameters from beginning to end.
+// The states that a rank keeps for so many parameters.
 void fill_states(StageCosts& costs, const Training& training, const SoftwareSpec& software,
                  std::int64_t parameters) {
   const auto part = [&](std::int64_t bytes, bool is_sharded) {
@@ -35,7 +35,7 @@ void fill_states(StageCosts& costs, const Training& training, const SoftwareSpec
   if (software.keeps_both_gradients && training.gradient_bytes > value) {
     costs.gradient_bytes += part(value, training.zero >= 2);
   }
-  // Two moments, and where weights have 16 bits a copy of them with 32.
+  // Two moments, and a 32-bit copy of 16-bit weights.
   costs.optimizer_bytes = part(value == 4 ? 8 : 12, training.zero >= 1);
 }
 
@@ -96,7 +96,7 @@ class Estimator {
     for (std::size_t c = 0; c < result.backward.size(); ++c) {
       result.backward[c] += result.recompute[c];
     }
-    // A forward that runs again hides its exchanges again.
+    // A recomputed forward hides its exchanges again.
     if (is_block && training_.recompute.full) {
       result.hidden_backward_seconds += result.hidden_forward_seconds;
     }
@@ -119,12 +119,12 @@ class Estimator {
     return device_.flops_per_second[static_cast<std::size_t>(precision)].has_value();
   }
 
-  // What is missing to the least time is spent launching.
+  // The rest up to the least time is spent launching kernels.
   static void raise(ClassSeconds& of, double hidden, double least) {
     of[static_cast<std::size_t>(OperatorClass::host)] += std::max(0.0, least - sum(of) + hidden);
   }
 
-  // What launching takes longer with tensor parallelism, forward and backward each.
+  // The additional launch time with tensor parallelism, for forward and backward each.
   std::int64_t peers_ns() const {
     const HostFloor& host = software_.host;
     const std::int64_t further = training_.tensor_parallel - 1;
@@ -137,7 +137,7 @@ class Estimator {
 
   double factor() const { return training_.software_factor.value_or(software_.efficiency); }
 
-  // Of an operator that moves bytes alone.
+  // The traffic factor of an operator that only moves bytes.
   double traffic_of(const Operator& one) const {
     if (one.is_score_traffic) return device_.attention_traffic;
     if (one.of == OperatorClass::elementwise) return software_.elementwise_traffic;
@@ -145,7 +145,7 @@ class Estimator {
     return 1;
   }
 
-  // Of the peak, on sequences of this length.
+  // The share of the peak for sequences of this length.
   double attention_share(Pass pass) const {
     const double share =
         pass == Pass::forward
@@ -156,13 +156,13 @@ class Estimator {
            (length + static_cast<double>(device_.fused_attention_ramp));
   }
 
-  // Of few heads: a block of queries goes through all keys, one after another.
+  // With few heads: a block of queries goes through all keys, one after another.
   double least_attention_seconds() const {
     return static_cast<double>(training_.sequence_length * device_.fused_attention_key_ns) * 1e-9;
   }
 
   double seconds_of(const Operator& one, bool is_head) const {
-    // 8-bit inputs are those of blocks' products with weights.
+    // 8-bit inputs are those of blocks' GEMMs with weights.
     const bool is_wide =
         (one.of == OperatorClass::attention || is_head) && has_rate(Precision::bf16);
     const Precision precision =
@@ -186,7 +186,7 @@ class Estimator {
   void fill_bytes(LayerEstimate& result, int layer, bool is_block) const {
     double saved = 0;
     double again = 0;      // saved only from the recomputation on
-    double workspace = 0;  // of the operator that takes most
+    double workspace = 0;  // of the operator that needs most
     double residue = 0;
     double parameters = 0;
     for (const Operator& one : result.operators) {
@@ -201,7 +201,7 @@ class Estimator {
         static_cast<double>(training_.micro_batch_size * training_.sequence_length);
     const double split = training_.tensor_parallel;
     const double hidden = tokens * static_cast<double>(model_.hidden_size) * value;
-    // Of a block that is computed again its input is left.
+    // A recomputed block keeps only its input.
     if (is_block && training_.recompute.full) {
       again = saved;
       saved = hidden / (training_.sequence_parallel ? split : 1);
@@ -215,7 +215,7 @@ class Estimator {
     costs.weight_residue_bytes = to_bytes(kept * residue);
     const double placeholders = software_.keeps_placeholders ? value * parameters : 0;
     costs.workspace_bytes = to_bytes(kept * (again + workspace) + placeholders);
-    // Ranks of a tensor-parallel group send each a part of what they have in common.
+    // Each rank of a tensor-parallel group sends a part of their common output.
     costs.output_bytes = to_bytes(hidden / split);
     if (model_.is_listed()) {
       const ListedLayer& own = model_.list[static_cast<std::size_t>(layer)];
@@ -240,8 +240,8 @@ class Estimator {
 
 // ---- Stages
 
-// Blocks as even as can be, those left over from the second stage on: the ends
-// have the embedding and the head beside.
+// Blocks as even as possible, the remainder from the second stage on: the ends also have the
+// embedding and the head.
 std::vector<int> usual_layout(const Model& model, int stages) {
   if (model.is_listed()) return even_layout(model.layers(), stages);
   const int blocks = static_cast<int>(model.blocks);
@@ -267,7 +267,7 @@ std::vector<int> layout_by_cost(const Model& model, int stages) {
   double so_far = 0;
   int stage = 0;
   for (int layer = 0; layer < layers; ++layer) {
-    // Those from here on have a layer each.
+    // The rest get one layer each.
     if (sizes[static_cast<std::size_t>(stage)] > 0 && layers - layer < stages - stage) ++stage;
     ++sizes[static_cast<std::size_t>(stage)];
     if (!model.is_embedding(layer)) so_far += model.is_head(layer) ? head : block;
@@ -277,7 +277,7 @@ std::vector<int> layout_by_cost(const Model& model, int stages) {
   return sizes;
 }
 
-// On one rank the embedding's table and the head's copy of it are the same.
+// On one rank the embedding's table and the head's copy are one matrix.
 bool has_both_ends(const Placement& placement) {
   return placement.has(placement.rank_of(0), placement.stages() - 1);
 }
@@ -312,7 +312,7 @@ std::vector<StageShare> shares_of(const CostModel& model, const PipelineShape& s
   return shares;
 }
 
-// ---- FLOPs that the model needs, of a sequence's forward
+// ---- Model FLOPs, of a sequence's forward
 
 // Scores and context, of all pairs of tokens.
 double core_flops(const Model& model, const Training& training) {

@@ -24,7 +24,7 @@ double share_of(const MatmulRate& matmul, Precision precision) {
                                      : matmul.peak_share;
 }
 
-// How much longer it takes for dimensions that tiles and loads do not fit.
+// The factor for dimensions that do not fit tiles and loads.
 double misfit_of(const MatmulRate& matmul, const MatrixProduct& product) {
   const auto all_divide = [&](std::int64_t by) {
     return product.rows % by == 0 && product.columns % by == 0 && product.inner % by == 0;

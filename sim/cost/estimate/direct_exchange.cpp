@@ -13,7 +13,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t gradient_bytes = 4;  // they are summed up in fp32
+constexpr std::int64_t gradient_bytes = 4;  // they are summed in fp32
 
 std::int64_t numbers_of(const std::vector<std::int64_t>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
@@ -40,7 +40,7 @@ CollectiveCosts collective_of(const DirectExchange& whole,
   return collective;
 }
 
-// Of two layers that follow each other, or of the only one.
+// Of two consecutive layers, or of the only one.
 std::int64_t largest_neighbours(const std::vector<std::int64_t>& numbers) {
   std::int64_t largest = 0;
   std::int64_t before = 0;
@@ -62,7 +62,7 @@ std::vector<std::int64_t> reduced_segments(const std::vector<std::int64_t>& laye
   if (by_layer) most = std::numeric_limits<std::int64_t>::max();
   if (training.bucket_bytes) most = *training.bucket_bytes;
   most = std::max<std::int64_t>(1, most / gradient_bytes);
-  // More than can be told apart are a little larger.
+  // Beyond the largest number of parts, parts are a little larger.
   constexpr std::int64_t max_parts = CollectiveCosts::max_parts;
   most = std::max(most, (numbers_of(layer_parameters) + max_parts - 1) / max_parts);
   std::vector<std::int64_t> segments;
@@ -141,15 +141,15 @@ void add_exchanges(const Training& training, const Placement& placement, Costs& 
     stage.reduce = collective_of(direct_reduction(numbers * gradient_bytes, training),
                                  reduced_segments(stage.parameters, training),
                                  !reduces_in_turn(training), replicas);
-    stage.reduce.holds_gradients = true;  // they are summed up where they are made
+    stage.reduce.holds_gradients = true;  // they are summed in place
     const DirectExchange gather =
         direct_gather(numbers * static_cast<double>(replicas.weight_bytes), training);
     if (gathers_each && training.gathers(placement.stages()) == Gather::pass) {
-      // A layer computes once it is there.
+      // A layer computes once it has arrived.
       stage.unshard = collective_of(gather, stage.parameters, false, replicas);
       stage.unsharded_bytes = largest_neighbours(stage.parameters) * replicas.weight_bytes;
     } else if (gathers_each) {
-      // A stage computes once all of it is there.
+      // A stage computes once all of it has arrived.
       const std::int64_t numbers_of_all = numbers_of(stage.parameters);
       stage.unshard = collective_of(gather, {numbers_of_all}, true, replicas);
       stage.unsharded_bytes = numbers_of_all * replicas.weight_bytes;
@@ -158,7 +158,7 @@ void add_exchanges(const Training& training, const Placement& placement, Costs& 
   }
   const Link link{0, replicas.bytes_per_second};
   costs.collective_links.assign(static_cast<std::size_t>(placement.ranks()), link);
-  costs.reduce_gradients_ns.clear();  // sums are the exchange's
+  costs.reduce_gradients_ns.clear();  // sums are part of the exchange
   costs.replicas.reset();
   if (!gathers_stepped) return;
   costs.optimizer_ns.resize(stepped.size());

@@ -20,7 +20,7 @@ static_assert(at(TimeUse::recompute) == operator_class_count);
 
 using Seconds = std::array<double, time_use_count>;
 
-// Whole nanoseconds that sum to `total_ns`: what rounding leaves goes to the largest.
+// Whole nanoseconds that sum to `total_ns`: the rounding remainder goes to the largest.
 TimeUses deal_out(const Seconds& seconds, std::int64_t total_ns) {
   TimeUses uses{};
   for (std::size_t u = 0; u < uses.size(); ++u) uses[u] = std::llround(seconds[u] * 1e9);
@@ -85,7 +85,7 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
   return ranks;
 }
 
-// Layers that take the same as one before are counted there.
+// Layers identical to an earlier one are counted there.
 std::vector<LayerKind> explain_layers(const CostModel& model, bool splits_backward) {
   std::vector<LayerKind> kinds;
   int next = 0;
@@ -115,7 +115,7 @@ bool says_flops(const Model& model) {
   });
 }
 
-// Of a device's keys those that this training looks at.
+// The device's keys that matter for this training.
 std::vector<std::string> used_of_device(const DeviceSpec& device, Precision precision) {
   std::vector<std::string> used;
   for (const std::string& key : device.unverified) {

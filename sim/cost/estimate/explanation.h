@@ -1,5 +1,5 @@
-// What a predicted iteration makes of a model on a cluster: where each rank's
-// time and memory go, and how much of the devices the model itself needs.
+// The breakdown of a predicted iteration: where each rank's time and memory go, and how much of the
+// devices' peak the model itself needs.
 //
 // Times are whole nanoseconds, and parts sum to the whole exactly. Pure
 // functions of plain values; any thread.
@@ -21,8 +21,8 @@
 
 namespace pipesim {
 
-// What time is spent on: the classes of operators, in their order, but for what
-// is computed again; then all else.
+// What time is spent on: the classes of operators, in their order, without recomputation; then
+// everything else.
 enum class TimeUse : std::uint8_t {
   matmul,
   attention,
@@ -32,10 +32,10 @@ enum class TimeUse : std::uint8_t {
   tensor_parallel,
   listed,
   host,
-  recompute,  // forwards computed again, with their communication
-  hidden,     // reductions beside weight gradients: less than nothing
+  recompute,  // recomputed forwards, with their communication
+  hidden,     // reductions overlapped with weight gradients: negative
   messages,   // sending to other ranks, and gathering what they sent
-  slowdown,   // by how much compute is slower beside transfers
+  slowdown,   // by how much transfers slow compute down
   reduction,  // of gradients over replicas, and of a tied matrix
   optimizer,  // and the norm of gradients
 };
@@ -47,15 +47,15 @@ std::string time_use_key(TimeUse use);        // "matrix_products"
 using TimeUses = std::array<std::int64_t, time_use_count>;
 std::int64_t sum_of(const TimeUses& uses);
 
-// Layers that take the same, one microbatch of each.
+// Identical layers, for one microbatch through each.
 struct LayerKind {
-  std::string name;  // "embedding", "block", "head"; of listed layers the first one's
+  std::string name;  // "embedding", "block", "head"; for listed layers the first one's
   int count = 1;
   TimeUses forward{};
-  TimeUses backward{};  // whole, or I and W together
+  TimeUses backward{};  // B, or I and W together
 };
 
-// What a rank exchanges with its replicas as actions, next to what it computes.
+// A rank's exchanges with its replicas that are actions, concurrent with compute.
 struct NextToCompute {
   struct Exchanged {
     std::int64_t ns = 0;
@@ -73,34 +73,33 @@ struct RankUse {
   RankMemory memory;
 };
 
-// How much an iteration of so long gets out of the devices.
+// Throughput of an iteration.
 struct Throughput {
-  std::int64_t tokens = 0;                  // samples where the model is a list
-  std::optional<double> tokens_per_second;  // none where nothing takes any time
-  double model_flops = 0;                   // 0 where the model does not say
+  std::int64_t tokens = 0;                  // samples if the model is a list
+  std::optional<double> tokens_per_second;  // none if nothing takes any time
+  double model_flops = 0;                   // 0 if the model does not say
   double recomputed_flops = 0;
   double peak_flops_per_second = 0;  // of all devices
-  std::optional<double> mfu;         // model FLOPs as a share of the peak's; none where either is 0
-  std::optional<double> hfu;         // with those computed again
+  std::optional<double> mfu;         // model FLOPs as a share of the peak's; none if either is 0
+  std::optional<double> hfu;         // with recomputed FLOPs
 };
 
 struct Explanation {
   Throughput throughput;
   std::vector<LayerKind> layers;
   std::vector<RankUse> ranks;
-  // Keys of the device's and the cluster's file that count here and that
-  // nothing was found to confirm.
+  // Keys of the device's and the cluster's file that matter here and have no confirmed source.
   std::vector<std::string> unverified_of_device;
   std::vector<std::string> unverified_of_cluster;
 };
 
 Throughput throughput(const CostModel& model, int microbatches, std::int64_t makespan_ns);
 
-// By stage; empty where there are none.
+// By stage; empty if there are none.
 std::vector<StageExchanges> tensor_exchanges(const CostModel& model, const PipelineShape& shape);
 
-// `costs` are the model's for the shape, `metrics`, `memory` and `spans` what an
-// evaluation made of them.
+// `costs` are the model's for the shape, `metrics`, `memory` and `spans` the result of their
+// evaluation.
 Explanation explain(const CostModel& model, const PipelineShape& shape, int microbatches,
                     const Costs& costs, const Metrics& metrics,
                     const std::vector<RankMemory>& memory, std::span<const Span> spans);

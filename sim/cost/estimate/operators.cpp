@@ -12,9 +12,9 @@ constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;
 }
 
-// Collects a layer's operators. Sizes: `tokens_` T of the microbatch, `hidden_`
-// h, `heads_` all numbers of its heads, `value_` bytes of a value. What tensor parallelism leaves
-// whole has `whole_` values a rank: all Th, or with sequence parallelism its part.
+// Collects a layer's operators. Sizes: `tokens_` T of the microbatch, `hidden_` h, `heads_` the
+// total width of its heads, `value_` bytes per value. Activations that tensor parallelism does not
+// split have `whole_` values per rank: all Th, or with sequence parallelism its part.
 class OperatorsBuilder {
  public:
   OperatorsBuilder(const Model& model, const Training& training, const SoftwareSpec& software)
@@ -45,7 +45,7 @@ class OperatorsBuilder {
         add("forward", Pass::forward, layer.forward_flops, layer.forward_bytes, layer.forward_ns);
     forward.saved_bytes = static_cast<double>(layer.saved_bytes) * sequences;
     forward.parameters = static_cast<double>(layer.parameters);
-    // Half of the backward for each gradient, as costs are split that give one time.
+    // Half of the backward for each gradient, as for costs that give one time.
     for (const auto& [name, pass] : {std::pair("input gradient", Pass::backward_input),
                                      std::pair("weight gradient", Pass::backward_weight)}) {
       std::optional<std::int64_t> half;
@@ -161,14 +161,14 @@ class OperatorsBuilder {
     return static_cast<double>(rows * columns + (is_gpt_ ? biases : 0));
   }
 
-  // ---- Products with weights
+  // ---- GEMMs with weights
 
-  // Experts' inputs are copies that every rank holds whole. The weights of most products see what
-  // tensor parallelism leaves whole.
+  // Experts' inputs are copies that every rank holds whole. Most GEMMs read activations that tensor
+  // parallelism does not split.
   enum Options : std::uint8_t { usual = 0, split_input = 1, hides_reduction = 2, copied_input = 4 };
 
-  // The input (tokens x inner) times (inner x columns), with both gradients.
-  // Returns the forward, which keeps its input; the next operator ends its life.
+  // The input (tokens x inner) times (inner x columns), with both gradients. Returns the forward,
+  // which keeps its input; the reference is valid until another operator is added.
   Operator& product(const std::string& name, std::int64_t columns, std::int64_t inner,
                     Options options = usual) {
     return products(name, 1, tokens_, columns, inner, options);
@@ -192,7 +192,7 @@ class OperatorsBuilder {
     const double parts = training_.sequence_parallel ? static_cast<double>(split_) : 1;
     const double inputs =
         static_cast<double>(batch * rows * inner) / (whole && !is_copied ? parts : 1);
-    // Gradients of outputs are gathered for those of inputs, and stay so.
+    // Gradients of outputs are gathered for those of inputs, and stay gathered.
     const auto outputs = static_cast<double>(batch * rows * columns);
     weight.residue_bytes = value_ * (inputs + outputs);
     const bool stays = software_.keeps_gathered && whole && !is_copied;
@@ -210,13 +210,13 @@ class OperatorsBuilder {
     return &one;
   }
 
-  // Of a value that is gathered for a block's products.
+  // Bytes of a value gathered for a block's GEMMs.
   double gathered_value() const {
     return software_.gathers_fp8 && training_.precision == Precision::fp8 ? 1 : value_;
   }
 
-  // Sums of all tokens over the ranks: an all-reduce, or with sequence
-  // parallelism the reduce-scatter and the all-gather that stand for it.
+  // Sums of all tokens over the ranks: an all-reduce, or with sequence parallelism a reduce-scatter
+  // and an all-gather.
   void reduce(const std::string& name, Pass pass, bool is_hidden, double gathered) {
     const auto values = static_cast<double>(tokens_ * hidden_);
     const auto add = [&](CollectiveKind kind, double value) {
@@ -230,8 +230,8 @@ class OperatorsBuilder {
     add(CollectiveKind::reduce_scatter, value_);
   }
 
-  // Leaves a split part of the block: its sum forward, and in the backward the
-  // sum of the gradients at its entrance.
+  // Leaves a split part of the block: its sum in the forward, and the sum of the gradients at its
+  // entrance in the backward.
   void leave_split(const std::string& name) {
     reduce(name + " sum", Pass::forward, false, gathered_value());
     reduce(name + " input", Pass::backward_input, true, gathered_value());
@@ -250,7 +250,7 @@ class OperatorsBuilder {
 
   // ---- Attention
 
-  // Queries and keys are kept as they come, too.
+  // Queries and keys before the norm are kept, too.
   void norm_heads(std::int64_t width) {
     const double values = static_cast<double>(tokens_ * width / split_);
     Operator& forward = elementwise("head norms", Pass::forward, 2 * value_ * values, 2);
@@ -298,7 +298,7 @@ class OperatorsBuilder {
       Operator& fused =
           add_memory("fused attention", Pass::forward, value_ * (2 * values + kv_values), 1);
       fused.flops = 2 * scores * static_cast<double>(width);
-      // The logarithm of each row's sum; the result is kept as the input of the output product.
+      // The logarithm of each row's sum; the result is kept as the input of the output projection.
       keep(fused, 4 * scores / static_cast<double>(length));
       add_memory("fused attention", Pass::backward_input, 2 * value_ * (2 * values + kv_values), 1)
           .flops = 5 * scores * static_cast<double>(width);
@@ -353,15 +353,14 @@ class OperatorsBuilder {
     hold(down, hidden_, width, hidden_);
     operators_[at].part = &Recompute::activation;
     operators_[at].remade_bytes = down.saved_bytes;
-    // The first gradients of a block's backward, beside all that was kept: what has come, gathered
-    // where tokens are split, and that by the product's input.
+    // The first gradients of a block's backward, in addition to all saved tensors: the incoming
+    // one, gathered if tokens are split, and that of the GEMM's input.
     const auto gathered = static_cast<double>(training_.sequence_parallel ? tokens_ * hidden_ : 0);
     const auto inner = static_cast<double>(experts * rows * width);
     operators_.back().workspace_bytes = value_ * (whole_ + gathered + inner);
   }
 
-  // Of `width` values a token out; a gated one has twice as many in, the others
-  // a bias.
+  // With `width` output values per token; a gated one has twice as many inputs, the others a bias.
   void activation(const std::string& name, std::int64_t width) {
     const double values =
         static_cast<double>(tokens_ * model_.experts_per_token) * static_cast<double>(width);
@@ -378,14 +377,14 @@ class OperatorsBuilder {
         static_cast<double>(model_.experts * hidden_);
     const double copies =
         static_cast<double>(tokens_ * model_.experts_per_token) * static_cast<double>(hidden_);
-    // What comes back from experts is kept for the gradient of the router's weights.
+    // The experts' outputs are kept for the gradient of the router's weights.
     elementwise("permute", Pass::forward, 4 * value_ * copies, 2).saved_bytes = value_ * copies;
     elementwise("permute", Pass::backward_input, 4 * value_ * copies, 2);
   }
 
   // ---- Around both parts of a block
 
-  // Its input is kept here, its result by the product that reads it.
+  // Its input is kept here, its result by the GEMM that reads it.
   void norm(const std::string& name) {
     Operator& forward = elementwise(name, Pass::forward, 2 * value_ * whole_, 1);
     forward.saved_bytes = value_ * whole_;
@@ -396,7 +395,7 @@ class OperatorsBuilder {
     elementwise(name, Pass::backward_weight, 2 * value_ * whole_, 1);
   }
 
-  // Bias and dropout where there are any, and the sum with what went around.
+  // Bias and dropout, if any, and the residual addition.
   void add_back(const std::string& name) {
     const double mask = drops_ ? 1 : 0;
     elementwise(name + " added", Pass::forward, (3 * value_ + mask) * whole_, 1).saved_bytes =
@@ -414,7 +413,7 @@ class OperatorsBuilder {
   std::int64_t split_;
   std::int64_t tokens_;
   std::int64_t hidden_;
-  std::int64_t heads_;  // numbers of all of them
+  std::int64_t heads_;  // total width
   double value_;
   double whole_;
   bool drops_;

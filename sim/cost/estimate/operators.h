@@ -1,5 +1,5 @@
-// The operators of a layer: what one microbatch has each tensor-parallel rank
-// compute, move and keep.
+// The operators of a layer: what each tensor-parallel rank computes, moves and keeps for one
+// microbatch.
 //
 // Sources: Korthikanti et al., arXiv 2205.05198 (FLOPs, activation bytes);
 // Shoeybi et al., arXiv 1909.08053 (tensor parallelism). Plain values; any
@@ -19,14 +19,14 @@
 namespace pipesim {
 
 enum class OperatorClass : std::uint8_t {
-  matmul,       // products with weights
+  matmul,       // GEMMs with weights
   attention,    // scores, softmax, their product with the values
   elementwise,  // norms, activations, dropout, additions
   embedding,
   loss,             // the cross entropy of logits
   tensor_parallel,  // communication between tensor-parallel ranks
-  listed,           // a layer given by its own numbers
-  host,             // the device waits for kernels to be launched
+  listed,           // a layer given by numbers
+  host,             // the device waits for kernel launches
 };
 inline constexpr int operator_class_count = 8;
 std::string_view operator_class_name(OperatorClass of);
@@ -41,7 +41,7 @@ struct MatrixProduct {
   std::int64_t columns = 0;
   std::int64_t inner = 0;
   bool accumulates = false;  // onto fp32
-  bool is_padded = false;    // by software, to dimensions that fit
+  bool is_padded = false;    // by software, to aligned dimensions
 
   double flops() const {
     return 2.0 * static_cast<double>(batch) * static_cast<double>(rows) *
@@ -55,30 +55,29 @@ struct Operator {
   std::string name;
   OperatorClass of = OperatorClass::elementwise;
   Pass pass = Pass::forward;
-  // One of these says how long it takes: a product; communication of so many
-  // bytes (the whole, not a rank's part) over the tensor-parallel ranks; a
-  // time; or else its FLOPs and bytes alone.
+  // One of these determines its time: a GEMM; communication of so many bytes (the whole, not a
+  // rank's part) over the tensor-parallel ranks; a time; or else its FLOPs and bytes.
   std::optional<MatrixProduct> product;
   std::optional<CollectiveKind> collective;
   std::optional<std::int64_t> time_ns;
   double flops = 0;
-  double bytes = 0;  // through memory; of a collective: that are reduced or gathered
+  double bytes = 0;  // through memory; for a collective: reduced or gathered
   int kernels = 1;
   double saved_bytes = 0;      // kept for the backward
-  double residue_bytes = 0;    // kept from the input's gradient to the weight's
-  double workspace_bytes = 0;  // beside what was kept, while the backward runs
-  // Of a forward that may be computed again: with which part, and how much of what its layer
-  // keeps need not be kept then.
+  double residue_bytes = 0;    // kept from the input gradient to the weight gradient
+  double workspace_bytes = 0;  // in addition to those, while the backward runs
+  // For a forward that may be recomputed: with which part, and how many of its layer's saved bytes
+  // need not be kept then.
   Recompute::Part part = nullptr;
   double part_share = 1;  // of its time
   double remade_bytes = 0;
-  double parameters = 0;          // that this rank holds
+  double parameters = 0;          // held by this rank
   bool is_score_traffic = false;  // bytes of the matrix of scores
-  bool hides_reduction = false;   // a weight gradient that a reduction may run beside
+  bool hides_reduction = false;   // a weight gradient that may overlap a reduction
   bool is_hidden = false;         // a reduction that may
 };
 
-// Parameters of a layer that each of so many tensor-parallel ranks has.
+// Parameters of a layer on each of so many tensor-parallel ranks.
 std::int64_t rank_parameters(const Model& model, int layer, int tensor_parallel);
 
 // Of one layer of the model, by pass, in the order of the forward. With

@@ -19,7 +19,7 @@
 namespace pipesim {
 namespace {
 
-// Where the first device of a pipeline rank stands, and the card that it uses.
+// The position of a pipeline rank's first device, and its card.
 struct DevicePlace {
   std::int64_t node = 0;
   std::int64_t card = 0;
@@ -27,7 +27,7 @@ struct DevicePlace {
 
 enum class CardWay : std::uint8_t { out, in };  // of a card
 
-// Whole bytes a second, of what is not nothing.
+// Whole bytes per second, at least 1.
 std::int64_t to_rate(double bytes_per_second) {
   return std::max<std::int64_t>(1, std::llround(bytes_per_second));
 }
@@ -74,10 +74,10 @@ class Linker {
     return {device / per_node, device % per_node * cluster_.network.cards_per_node / per_node};
   }
 
-  // Of all replicas, since the slowest counts.
+  // For all replicas, since the slowest counts.
   bool stay_in_node(int from, int to) const {
     const std::int64_t per_node = cluster_.devices_per_node;
-    // After so many the pattern of replicas in nodes is at an end, or repeats.
+    // After so many the pattern of replicas over nodes ends, or repeats.
     const std::int64_t replicas = std::min(mesh_.size(Axis::data), per_node);
     for (std::int64_t d = 0; d < replicas; ++d) {
       const auto node_of = [&](int rank) {
@@ -102,9 +102,8 @@ class Linker {
     costs_.edges[{from, to}] = link;
   }
 
-  // One way of a card, as far as this replica has it: the devices that stand
-  // for the same rank in other replicas and in its tensor-parallel group send
-  // at the same time.
+  // One direction of a card, this replica's share of it: the devices of the same rank in other
+  // replicas and in its tensor-parallel group send at the same time.
   int card(const DevicePlace& place, CardWay way) {
     const auto [at, is_new] = cards_.emplace(std::tuple(place.node, place.card, way),
                                              static_cast<int>(costs_.shared_links.size()));
@@ -122,7 +121,7 @@ class Linker {
     return at->second;
   }
 
-  // Both ways of the cards of ranks, each once.
+  // Both directions of the ranks' cards, each once.
   std::vector<int> cards_of(const std::vector<int>& ranks) {
     std::vector<int> cards;
     for (const int rank : ranks) {
@@ -134,8 +133,8 @@ class Linker {
     return cards;
   }
 
-  // What ranks exchange at the end of an iteration: the sum of both gradients of a table on two
-  // of them, or of the parts that are kept, and the norm.
+  // Adds the exchanges at the end of an iteration: the sum of both gradients of a tied table on two
+  // ranks, or of the kept parts, and the norm.
   void add_groups() {
     const std::int64_t tied = model_.layer(model_.model().layers() - 1).tied_parameters;
     const bool is_apart = !placement_.has(placement_.rank_of(0), placement_.stages() - 1);
@@ -147,8 +146,8 @@ class Linker {
     costs_.gradient_norm = sum_over(Kind::GRAD_NORM, sizeof(double));
   }
 
-  // One group for each of the neighbouring devices that a pipeline rank has; those of a
-  // collective lie evenly apart.
+  // One group for each of the neighbouring devices of a pipeline rank; the members of a collective
+  // are evenly spaced.
   GroupCosts sum_over(Kind blocking_collective, double bytes) {
     const std::vector<int> ranks = group_of(blocking_collective, placement_);
     const std::int64_t alike = mesh_.stride(Axis::pipeline);
@@ -161,8 +160,8 @@ class Linker {
     return costs;
   }
 
-  // A message takes its sender time, and its receiver what it takes to have
-  // the parts of all tensor-parallel ranks.
+  // A message takes compute of its sender, and of its receiver the time to gather the parts of all
+  // tensor-parallel ranks.
   void burden(int sender, int receiver, std::int64_t bytes, std::int64_t StageCosts::*messages) {
     costs_.stages[static_cast<std::size_t>(sender)].*messages +=
         cluster_.device.software.p2p_overhead_ns;

@@ -8,8 +8,8 @@
 
 namespace pipesim {
 
-// Links, where replicas exchange beside compute theirs too, what messages cost the ranks
-// themselves, and what ranks of the pipeline exchange at the end of an iteration.
+// Sets links, also those to replicas if they exchange during compute, the ranks' own cost of
+// messages, and the exchanges within the pipeline at the end of an iteration.
 void link_ranks(const CostModel& model, const Placement& placement, Costs& costs);
 
 }  // namespace pipesim

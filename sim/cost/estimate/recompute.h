@@ -1,4 +1,4 @@
-// What of a block's forward is computed again for its backward, instead of being kept.
+// Which parts of a block's forward are recomputed for its backward, instead of being kept.
 //
 // A plain value and pure functions; any thread. Errors are input errors, in the words of the
 // command line.
@@ -14,15 +14,15 @@ namespace pipesim {
 // Its parts are what Megatron-LM calls core_attn, layernorm and moe_act (--recompute-modules, in
 // megatron/core/transformer/transformer_config.py); the last is any MLP's here.
 struct Recompute {
-  // One of the parts below; null: of none of them.
+  // One of the parts below; null: none.
   using Part = bool Recompute::*;
 
-  bool full = false;        // the whole forward, from the block's input on; goes with no part
+  bool full = false;        // the whole forward, from the block's input on; excludes parts
   bool attention = false;   // the core: scores, softmax, dropout, their product with the values
-  bool norms = false;       // what norms make of their inputs
-  bool activation = false;  // what the activation makes of its input
-  // Every second product with weights, as torchtitan's selection by operator has it: keys, the
-  // result of attention's last product, of a gated MLP the half that is not gated.
+  bool norms = false;       // outputs of norms
+  bool activation = false;  // outputs of the activation
+  // Every second GEMM with weights, as in torchtitan's selective recomputation by operator: keys,
+  // attention's output projection, in a gated MLP the half that is not gated.
   bool products = false;
 
   bool operator==(const Recompute&) const = default;
@@ -30,13 +30,13 @@ struct Recompute {
   bool includes(Part part) const { return full || (part != nullptr && this->*part); }
 };
 
-// "none", "full", or names of parts with commas; "selective" is another word for attention.
+// "none", "full", or names of parts separated by commas; "selective" is another name for attention.
 Recompute parse_recompute(std::string_view text);
 // As it is parsed; attention alone is "selective".
 std::string recompute_name(const Recompute& recompute);
-// Its parts for people: "attention, norms and activation".
+// Its parts for display: "attention, norms and activation".
 std::string recompute_words(const Recompute& recompute);
-// Refuses what the model's layers lack.
+// Refuses parts that the model's layers lack.
 void check_recompute(const Recompute& recompute, const Model& model);
 
 }  // namespace pipesim

@@ -10,7 +10,7 @@
 namespace pipesim {
 namespace {
 
-// Any number: which of them there are is for check_replicas() to say.
+// Any number: check_replicas() checks the range.
 int parse_stage(const std::string& text, std::string_view flag) {
   int value = 0;
   const char* const end = text.data() + text.size();

@@ -1,5 +1,4 @@
-// The flags that say what replicas of a pipeline there are and what they split, alike for both
-// programs.
+// The flags for replicas of a pipeline and what they split, the same in both programs.
 //
 // Plain values and functions; any thread. Errors are input errors, in the words of the command
 // line.
@@ -13,16 +12,16 @@
 
 namespace pipesim {
 
-// Texts as given; absent where they were not.
+// Texts as given; absent if they were not.
 struct ReplicaFlags {
   std::optional<std::string> data_parallel, zero, shard_over, gather, bucket_bytes;
 };
 
-// Sets those of a training that are given, no buckets where those are "off". Whether they fit each
-// other check_replicas() says.
+// Sets those that are given in a training; "off" means no buckets. check_replicas() checks whether
+// they are consistent.
 void read_replicas(const ReplicaFlags& flags, Training& training);
 
-// A --global-batch as microbatches of each replica.
+// Converts a --global-batch to microbatches per replica.
 std::string microbatches_of(const std::string& global_batch, std::int64_t replicas,
                             std::int64_t micro_batch_size);
 

@@ -14,9 +14,9 @@
 namespace pipesim {
 namespace {
 
-// Bytes through memory of an optimizer's step, by parameter: the gradient
-// copied to fp32, checked, scaled back, its norm, Adam, weights copied back,
-// gradients zeroed; with fp32 weights no copies and nothing to scale.
+// Memory traffic of an optimizer step, per parameter: the gradient copied to fp32, checked, scaled
+// back, its norm, Adam, weights copied back, gradients zeroed; with fp32 weights no copies and no
+// scaling.
 double step_bytes(Precision precision, std::int64_t gradient_bytes) {
   const double norm = 4;
   const double clip_and_adam = 28;
@@ -29,7 +29,7 @@ double step_bytes(Precision precision, std::int64_t gradient_bytes) {
   return copy + check + scale + norm + clip_and_adam + back + 2 * gradient;
 }
 
-// Of a pipeline rank's first device.
+// For a pipeline rank's first device.
 struct ReplicaGroups {
   Group sharers;  // the replicas that it shares states with
   Group likes;    // those that hold the same part
@@ -41,12 +41,12 @@ ReplicaGroups replica_groups(const Training& training, const Mesh& mesh, int ran
   return {{block, across.count, across.stride}, {across, block.count, block.stride}};
 }
 
-// Of gradients, as actions of the schedule and not as closing work.
+// Whether gradients are reduced by actions of the schedule instead of at the end.
 bool reduces_beside_compute(const Training& training) {
   return training.data_parallel > 1 && (training.bucket_bytes || training.zero >= 2);
 }
 
-// Of one pipeline rank.
+// For one pipeline rank.
 class Replicas {
  public:
   Replicas(const CostModel& model, const Mesh& mesh, int rank)
@@ -55,7 +55,7 @@ class Replicas {
         groups_(replica_groups(training_, mesh, rank)),
         way_(way_to_replicas(cluster_, training_, mesh, rank)) {}
 
-  // Gradients among those that share, then among those that hold the same.
+  // Reduces gradients among those that share states, then among those that hold the same part.
   std::pair<Exchange, Exchange> reduction(double parameters) const {
     const double bytes = parameters * static_cast<double>(training_.gradient_bytes);
     return {
@@ -102,9 +102,9 @@ class Replicas {
  private:
   static constexpr std::int64_t max_parts = CollectiveCosts::max_parts;
 
-  // On the rank's way to its replicas, each part an exchange with the latency of one.
-  // What takes another way, within the node, meets nothing else: a time, for which a
-  // byte stands.
+  // On the rank's link to its replicas, each part an exchange with its own latency. An exchange on
+  // another route, within the node, meets no other traffic: it is a pure time, represented by one
+  // byte.
   CollectiveCosts as_collective(const Exchange& one, std::int64_t parts) const {
     if (one.bytes == 0) return {};
     const double latency = one.latency_seconds * static_cast<double>(parts);
@@ -141,7 +141,7 @@ void check_gathered(const Schedule& schedule) {
   }
 }
 
-// Refuses a schedule that reduces gradients again that are kept whole, and summed up already.
+// Refuses a schedule that reduces whole gradients again that are already summed.
 void check_reduced_once(const Schedule& schedule, const Training& training) {
   std::vector<bool> is_reduced(static_cast<std::size_t>(schedule.stages()));
   for (const Action& action : schedule.actions.all()) {
@@ -160,8 +160,8 @@ void check_reduced_once(const Schedule& schedule, const Training& training) {
   }
 }
 
-// Where gradients are never kept whole: a rank makes those of one layer while those of the one
-// behind it are reduced, of which parts of other replicas come to be added up.
+// If gradients are never kept whole: a rank makes those of one layer while those of the next layer
+// are reduced, for which it receives other replicas' parts.
 void add_reduction_rooms(const Training& training, const Placement& placement,
                          const std::vector<StageShare>& shares, Costs& costs) {
   struct Room {
@@ -194,8 +194,8 @@ void add_reduction_rooms(const Training& training, const Placement& placement,
   }
 }
 
-// How long the ranks of both copies of a rank's stages take to add their gradients up. They hold
-// the same stages.
+// How long the ranks of both copies of a rank's stages take to sum their gradients. They hold the
+// same stages.
 double sum_of_copies(const Cluster& cluster, const Mesh& mesh, const Placement& placement, int rank,
                      double bytes) {
   const int stage = placement.stages_of(rank).front();
@@ -279,7 +279,7 @@ void add_replicas(const CostModel& model, const Placement& placement,
   for (std::size_t r = 0; r < ranks; ++r) {
     double exchanged = 0;
     const Replicas replicas(model, mesh, static_cast<int>(r));
-    // New weights are gathered where each rank steps a part of them and keeps all.
+    // New weights are gathered if each rank steps a part of them and keeps all.
     const bool keeps_all = training.zero == 1 || training.zero == 2;
     if (keeps_all && !training.gathers_ahead) {
       exchanged += replicas.gather(parameters[r]).seconds();
@@ -295,7 +295,7 @@ void add_replicas(const CostModel& model, const Placement& placement,
     const double step = parameters[r] * step_bytes(training.precision, training.gradient_bytes) *
                         model.cluster().device.software.optimizer_traffic / training.shards();
     const double step_seconds = memory_seconds(model.cluster().device, step, 0);
-    // Where gradients are reduced by actions, what is left counts as the step's.
+    // If gradients are reduced by actions, the rest counts as the step's.
     costs.optimizer_ns.push_back(to_ns(step_seconds + (reduces_beside ? exchanged : 0)));
     reduce_ns[r] = reduces_beside ? 0 : to_ns(exchanged);
   }

@@ -1,4 +1,4 @@
-// From what is estimated in floating point to the whole numbers of costs.
+// Rounds floating-point estimates to the integers of costs.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace pipesim {
 
-// Nanoseconds; refuses what no time may be.
+// Nanoseconds; refuses values that are out of range.
 inline std::int64_t to_ns(double seconds) {
   const double ns = seconds * 1e9;
   if (!(ns >= 0 && ns <= static_cast<double>(max_time_ns))) {

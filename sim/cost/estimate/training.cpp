@@ -26,7 +26,7 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
   return low;
 }
 
-// `valid` ascends and does not hold the value: named are those on both sides of it, "4 and 8".
+// `valid` ascends and does not contain the value: names its neighbours, "4 and 8".
 [[noreturn]] void refuse(std::string_view flag, std::int64_t value,
                          const std::vector<std::int64_t>& valid, const std::string& rule) {
   const auto above = std::ranges::upper_bound(valid, value);
@@ -87,7 +87,7 @@ void check_shards(const Training& training, const Model& model, const Cluster* c
     const std::int64_t below = training.sequence_length / t * t;
     std::vector<std::int64_t> numbers;
     if (below > 0) numbers.push_back(below);
-    // Rotary positions end nowhere.
+    // Rotary positions have no limit.
     if (!model.has_positions() || below + t <= model.max_sequence_length)
       numbers.push_back(below + t);
     refuse("--sequence-length", training.sequence_length, numbers,
@@ -164,7 +164,7 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
   at_least_one("--sequence-length", training.sequence_length);
   at_least_one("--tensor-parallel", training.tensor_parallel);
   at_least_one("--data-parallel", training.data_parallel);
-  // The largest table of values that a microbatch has, experts' copies included.
+  // The largest array of a microbatch, experts' copies included.
   const double widest =
       static_cast<double>(std::max({model.hidden_size, model.attention_size(), model.mlp_size,
                                     model.vocabulary_size, std::int64_t{1}}));
@@ -178,7 +178,7 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
                     training.micro_batch_size, training.sequence_length, model.name, values,
                     static_cast<double>(max_bytes)));
   }
-  // Only tables of positions end somewhere.
+  // Only tables of positions have a limit.
   const bool has_table = !model.is_listed() && model.has_positions();
   if (has_table && training.sequence_length > model.max_sequence_length) {
     throw input_error(

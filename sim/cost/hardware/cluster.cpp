@@ -24,7 +24,7 @@ DeviceSpec find_device_of(const JsonCursor& given, const std::optional<DeviceSpe
     }
     return find_device(name);
   }
-  // A path counts from the folder of the cluster's file.
+  // A path is relative to the folder of the cluster's file.
   return find_device((std::filesystem::path(given.file()).parent_path() / name).string());
 }
 
@@ -49,7 +49,7 @@ Cluster find_base(const JsonCursor& base) {
 constexpr const char* collectives_wanted =
     R"(give a list of what 2 and more ranks reach, such as [{"ranks": 2, "bandwidth": "200GB/s"}])";
 
-// What is neither a list nor one with its source is refused before a source is looked for.
+// Refuses a value that is neither a list nor one with a source before looking for a source.
 void require_collectives(const JsonCursor& given) {
   const bool is_list = given.value().get_if<JsonValue::Array>() != nullptr;
   const bool is_object = given.value().get_if<JsonValue::Object>() != nullptr;

@@ -9,7 +9,7 @@
 namespace pipesim {
 namespace {
 
-// Parses a string with a unit; to a bare number `unit` is proposed.
+// Parses a string with a unit; the error for a bare number suggests `unit`.
 template <typename Parse>
 auto read_quantity(const JsonCursor& value, std::string_view unit, Parse parse) {
   const JsonValue& given = value.value();
@@ -44,7 +44,7 @@ bool says(const JsonCursor& object, std::string_view path) {
 }
 
 constexpr double largest_factor = 100;
-constexpr double smallest = 1e-6;  // of what must be more than 0
+constexpr double smallest = 1e-6;  // for values that must be positive
 
 }  // namespace
 

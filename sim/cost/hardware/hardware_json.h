@@ -1,4 +1,4 @@
-// What readers of devices and clusters share: values with units and sources.
+// Shared by the readers of devices and clusters: values with units and sources.
 //
 // A value is written plainly, or as {"value": ..., "source": "...",
 // "unverified": true}. Refers to the document; one thread.
@@ -42,7 +42,7 @@ class Section {
   void required(std::string_view key, Field& field, Convert convert) {
     field = convert(sources_->value(members_.required(key)));
   }
-  // Required unless there is a base, whose value stays where it is absent.
+  // Required unless there is a base, whose value is then the default.
   template <typename Field, typename Convert>
   void needed(bool has_base, std::string_view key, Field& field, Convert convert) {
     if (has_base) {
@@ -51,13 +51,13 @@ class Section {
       required(key, field, convert);
     }
   }
-  // What is absent stays as it is.
+  // An absent member leaves the field as it is.
   template <typename Field, typename Convert>
   void optional(std::string_view key, Field& field, Convert convert) {
     members_.optional(key,
                       [&](const JsonCursor& given) { field = convert(sources_->value(given)); });
   }
-  // Members that are no values, such as sections within this one.
+  // Members that are not values, such as sections within this one.
   JsonMembers& members() { return members_; }
   const Sources& sources() const { return *sources_; }
   void finish() const { members_.finish(); }
@@ -102,11 +102,12 @@ std::vector<Item> read_by_nodes(const JsonCursor& list, const Sources& sources, 
   return items;
 }
 
-// A device within another document: `format` and `version` may be left out. `base`: what it
-// changes, where it names no base of its own.
+// A device within another document: `format` and `version` may be left out. `base`: the device that
+// it changes if it names no base itself.
 DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base = {});
 
-// Of what a base has unverified, leaves what `object` does not say itself, and adds its own.
+// Keeps a base's unverified keys except those that `object` gives itself, and adds the object's
+// own.
 void replace_unverified(const JsonCursor& object, std::vector<std::string> own,
                         std::vector<std::string>& unverified);
 

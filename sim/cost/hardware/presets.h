@@ -17,7 +17,7 @@ const Presets& software_presets();
 // What predictions were validated on: see sim/cost/estimate/error_band.h.
 std::string_view validated_sets();
 
-// What ends in .json or holds a slash is a file's name, all else a preset's.
+// A name that ends in .json or has a slash is a file's, any other a preset's.
 bool names_file(std::string_view name);
 
 }  // namespace pipesim

@@ -91,8 +91,7 @@ SoftwareSpec find_base(const JsonCursor& base, const std::string& device) {
   return find_software(name, device);
 }
 
-// A section's values, and those of its keys that nothing confirms; what it says of a key
-// counts, whatever was said before.
+// A section's values, and its unverified keys; its values override earlier ones.
 void read_section(const JsonCursor& object, SoftwareSpec& software, bool has_base,
                   const std::string& device) {
   std::vector<std::string> unverified;
@@ -120,7 +119,7 @@ SoftwareSpec read_whole(const JsonCursor& root, const std::string& device) {
   members.optional("title", [&](const JsonCursor& title) { software.title = title.string(); });
   members.optional(
       "values", [&](const JsonCursor& values) { read_section(values, software, false, device); });
-  // All are read, so that a mistake shows, and this device's is taken.
+  // All are read, to find mistakes, and this device's is used.
   members.optional("devices", [&](const JsonCursor& devices) {
     const auto* object = devices.value().get_if<JsonValue::Object>();
     if (object == nullptr) devices.fail("must be an object: values by the name of a device");

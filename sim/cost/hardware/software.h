@@ -1,9 +1,9 @@
-// Training software as cost models see it: what it takes of the processor that launches kernels,
-// how much of a device's rates its kernels reach, what it runs side by side, what it keeps.
+// Training software as cost models see it: its time on the processor that launches kernels, the
+// share of a device's rates that its kernels reach, what it runs concurrently, what it keeps.
 //
-// A device's file says what is usual there; a preset or a file of one's own replaces all of that
-// (FORMAT.md, "pipesim-software"), with values for single devices where they differ. Plain values;
-// any thread.
+// A device's file has the usual values; a preset or the user's own file replaces all of them
+// (FORMAT.md, "pipesim-software"), with values for single devices if they differ. Plain values; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ namespace pipesim {
 
 struct DeviceSpec;
 
-// What a processor that launches kernels needs, whatever the device does.
+// The time that the processor needs to launch kernels, whatever the device does.
 struct HostFloor {
-  std::int64_t forward_ns = 0;   // the least that a layer's forward takes
+  std::int64_t forward_ns = 0;   // the least time of a layer's forward
   std::int64_t backward_ns = 0;  // and its backward
-  // On top of either with tensor parallelism, and for each further rank of it.
+  // Added to either with tensor parallelism, and for each further rank of it.
   std::int64_t peers_ns = 0;
   std::int64_t peer_ns = 0;
-  // The same again, where the ranks of a pipeline are on several nodes.
+  // Added again if the ranks of a pipeline are on several nodes.
   std::int64_t far_peers_ns = 0;
   std::int64_t far_peer_ns = 0;
 };
 
-// Of what a node's cards give, exchanges over so many nodes reach a part; of all-gathers,
-// reduce-scatters and all-to-alls another.
+// The share of a node's cards' rate that exchanges over `nodes` nodes reach, and that all-gathers,
+// reduce-scatters and all-to-alls do.
 struct NetworkShare {
   std::int64_t nodes = 0;
   double share = 1;
@@ -40,48 +40,49 @@ struct NetworkShare {
 
 inline constexpr double most_state_bytes = 64;
 
-// What is hidden is a part, 0 to 1, of what could be.
+// A hidden amount is a share, 0 to 1, of what could be hidden.
 struct SoftwareSpec {
-  std::string name;   // "megatron-core"; empty where a device's file says all
-  std::string title;  // for people
+  std::string name;   // "megatron-core"; empty if a device's file gives all values
+  std::string title;  // for display
 
   double efficiency = 1;  // of products' and fused attention's rates, on the device's share
   double attention_efficiency = 1;  // of fused attention's, on top of that
   double fp8_efficiency = 1;        // of 8-bit products', likewise
-  double elementwise_traffic = 1;   // bytes of norms, activations, additions, against those counted
+  double elementwise_traffic = 1;   // relative bytes of norms, activations, additions
   double loss_traffic = 1;          // bytes of the cross entropy, likewise
   double optimizer_traffic = 1;     // bytes of an optimizer's step, likewise
   std::int64_t kernel_gap_ns = 0;   // between one kernel's end and the next one's start
   HostFloor host;
   std::int64_t p2p_overhead_ns = 0;       // of the sender's compute, for each send
-  std::int64_t compute_slowdown_ppm = 0;  // by how much compute takes longer beside a transfer
+  std::int64_t compute_slowdown_ppm = 0;  // by how much a concurrent transfer slows compute
 
-  // Of tensor-parallel exchanges: a whole backward's reductions by weight gradients; of what is
-  // left, forward and backward, by the products that read or make what is exchanged.
+  // The hidden share of tensor-parallel exchanges: reductions of a full backward, by weight
+  // gradients; of the rest, forward and backward, by the products that read or produce what is
+  // exchanged.
   double hidden_reduction = 0;
   double hidden_exchange = 0;
-  // What replicas do next to compute where nobody says: they reduce gradients in buckets of so
-  // many parameters, more with many replicas, 0 for at once, behind all backwards; and gather new
-  // weights next to the forwards that use them.
+  // What replicas do concurrently with compute by default: they reduce gradients in buckets of so
+  // many parameters, more with many replicas (0: all at once, after all backwards), and gather new
+  // weights during the forwards that use them.
   std::int64_t bucket_parameters = 0;
   std::int64_t bucket_parameters_per_replica = 0;
   bool gathers_ahead = false;
-  double gather_share = 1;  // of the node's cards that gathers of sharded weights reach
-  // By ascending nodes, between two of them what lies between; all where empty. A cluster's own
-  // measured rates go before.
+  double gather_share = 1;  // the share of the node's cards that gathers of sharded weights reach
+  // By ascending nodes, interpolated between entries; the full rate if empty. A cluster's own
+  // measured rates take precedence.
   std::vector<NetworkShare> network;
 
-  bool gathers_fp8 = false;  // what 8-bit products read goes between tensor-parallel ranks as such
-  std::int64_t logit_bytes = 4;        // kept of each logit for the backward
-  std::int64_t split_logit_bytes = 0;  // on top where tensor-parallel ranks split the vocabulary
-  double state_bytes = 0;              // of a parameter, beside weight, gradient and optimizer
-  double activation_memory = 1;        // of activations and workspace, against what is counted
-  std::int64_t reserved_bytes = 0;     // of a device's memory, whatever is trained
+  bool gathers_fp8 = false;            // exchanges 8-bit inputs of products as 8 bits
+  std::int64_t logit_bytes = 4;        // kept per logit for the backward
+  std::int64_t split_logit_bytes = 0;  // more if tensor-parallel ranks split the vocabulary
+  double state_bytes = 0;              // per parameter, besides weight, gradient and optimizer
+  double activation_memory = 1;        // of activations and workspace, relative to what is counted
+  std::int64_t reserved_bytes = 0;     // of a device's memory, whatever the model
   bool keeps_placeholders = false;     // of a block's gradients, as large as its weights
-  bool keeps_both_gradients = false;   // those as wide as weights beside wider sums of them
-  bool keeps_gathered = false;  // inputs that sequence parallelism gathers stay to the backward
-  bool gathers_again = true;    // and are gathered again for gradients of their weights
-  bool deals_by_cost = false;   // layers to stages by their FLOPs, the head like any other
+  bool keeps_both_gradients = false;   // gradients as wide as weights besides their wider sums
+  bool keeps_gathered = false;  // inputs gathered by sequence parallelism are kept for the backward
+  bool gathers_again = true;    // they are gathered again for weight gradients
+  bool deals_by_cost = false;   // distributes layers to stages by FLOPs, the head like any other
 
   std::vector<std::string> unverified;  // keys
 };
@@ -97,8 +98,8 @@ SoftwareSpec find_software(const std::string& name_or_file, const std::string& d
 SoftwareSpec parse_software(std::string_view text, const std::string& file,
                             const std::string& device);
 
-// The section `software` of a device's file: values onto those that are there, or onto a preset,
-// its `base`; or a whole "pipesim-software".
+// The section `software` of a device's file: values that change the present ones or those of a
+// preset, its `base`; or a complete "pipesim-software".
 void read_software(const JsonCursor& object, const std::string& device, SoftwareSpec& software);
 
 }  // namespace pipesim

@@ -1,5 +1,5 @@
 // A discrete-event engine: tasks on streams, signals, rendezvous, and flows
-// over shared links. It knows nothing of what the tasks mean.
+// over shared links. It does not know what the tasks mean.
 //
 // It runs an EventPlan, which says which tasks are on which streams and wait for
 // what. The model says what a task does when it starts: finish_at() a time, or
@@ -42,8 +42,7 @@ class EventEngine {
   EventEngine(Model& model, EventPlan plan)
       : model_(model), plan_(std::move(plan)), streams_(plan_.streams.size()) {}
 
-  // Runs until nothing can happen any more. False where tasks are left over:
-  // they wait for each other.
+  // Runs until nothing more can happen. False if tasks are left over: they wait for each other.
   bool run() {
     for (StreamId id = 0; id < streams_.size(); ++id) show_next(id);
     for (;;) {
@@ -63,9 +62,8 @@ class EventEngine {
 
   std::int64_t now_ns() const { return queue_.now_ns(); }
 
-  // The task that starts now ends then. An end may be moved by setting it
-  // again under another version than 0: of several, the model says which one
-  // counts.
+  // Sets the end of the task that starts now. An end is moved by setting it again under a version
+  // other than 0; the model says which of several versions counts.
   void finish_at(TaskId task, std::int64_t time_ns, std::uint32_t version = 0) {
     if (time_ns == now_ns() && task == starting_now_) {
       ends_at_once_ = true;

@@ -14,11 +14,11 @@ using Real = long double;
 __extension__ using Service = __int128;  // in units of service_unit
 
 constexpr Real ns_per_second = 1e9L;
-constexpr int service_bits = 60;         // after the point
+constexpr int service_bits = 60;         // after the binary point
 constexpr Real service_unit = 0x1p-60L;  // bytes
 
-// Rounding to the nearest is cheap in extended precision, every other way means
-// to switch the processor's mode.
+// Rounding to nearest is cheap in extended precision, any other way must switch the processor's
+// mode.
 std::int64_t floor_of(Real value) {
   const std::int64_t nearest = std::llrint(value);
   return static_cast<Real>(nearest) > value ? nearest - 1 : nearest;
@@ -41,8 +41,8 @@ Service to_service(Real bytes) {
   return (Service{high} << half) + low;
 }
 
-// How far above a whole nanosecond an end may lie and still count as it: the
-// rounding errors of `length_ns` of flow at `rate`, and of what was served.
+// How far above a whole nanosecond an end may be and still count as it: the rounding errors of
+// `length_ns` of flow at `rate`, and of the service so far.
 Real tolerance(Real length_ns, Real rate) {
   return 1e-12L + length_ns * 1e-17L + 4 * service_unit * ns_per_second / rate;
 }
@@ -130,7 +130,7 @@ void FlowNetwork::wake(const Alarm& alarm, std::vector<std::uint32_t>& finished)
 void FlowNetwork::end_flows(Route& route, RouteId id, const Instant& at,
                             std::vector<std::uint32_t>& finished) {
   const Service all = route.flows.front().end;
-  // What was sent has arrived, to the accuracy of the arithmetic.
+  // All bytes sent have arrived, to the accuracy of the arithmetic.
   assert(std::abs(bytes_in(all - route.served - given(route, at))) <=
          2 * route.rate / ns_per_second * tolerance(route.end_fraction, route.rate) + 1e-9L);
   route.served = all;
@@ -145,7 +145,7 @@ void FlowNetwork::end_flows(Route& route, RouteId id, const Instant& at,
     route.alarm_ns = no_alarm;
     ++route.alarm_version;
   } else {
-    find_end(route);  // its rate may stay as it is
+    find_end(route);  // its rate may be unchanged
   }
 }
 
@@ -170,8 +170,8 @@ void FlowNetwork::collect(RouteId route) {
   }
 }
 
-// Progressive filling: the link with the smallest fair share is full first and
-// fixes the rate of its flows, which leaves the rest to the others.
+// Progressive filling: the link with the smallest fair share fills first and fixes the rate of its
+// flows; the others share the rest.
 void FlowNetwork::find_rates() {
   if (joined_routes_.empty()) return;
   if (joined_routes_.size() == 1) {  // alone, it has all of its narrowest link
@@ -203,8 +203,8 @@ void FlowNetwork::find_rates() {
     tightest_.pop_back();
     Link& link = links_[id];
     if (link.unfixed == 0) continue;
-    // Shares only grow as others are fixed: a link whose share has grown since
-    // it was queued takes its place again.
+    // Shares only grow as others are fixed: a link whose share has grown since it was queued is
+    // queued again.
     const Real share = fair_share(link);
     if (share > queued) {
       tightest_.emplace_back(share, id);
@@ -254,7 +254,7 @@ void FlowNetwork::apply_rates(const Instant& at) {
   }
 }
 
-// What the route's rate has given to each flow since.
+// The service of each flow of the route since then.
 FlowNetwork::Service FlowNetwork::given(const Route& route, const Instant& at) {
   if (route.rate == 0) return 0;  // its first flow starts
   const Real length_ns =

@@ -9,7 +9,7 @@
 namespace pipesim {
 namespace {
 
-// Whole tables are tried on so many ranks: those that hold the least.
+// Whole tables are tried on this many ranks: those that hold the least.
 constexpr std::size_t most_places = 4;
 
 class PlanSearch {
@@ -56,7 +56,7 @@ class PlanSearch {
     return plans;
   }
 
-  // Bytes of the tables but one, by rank.
+  // Bytes of all tables but one, by rank.
   std::vector<std::int64_t> held_without(const ShardingPlan& plan, std::size_t table) const {
     std::vector<std::int64_t> held(static_cast<std::size_t>(ranks_), 0);
     for (const TablePiece& piece : pieces_of(plan, model_, ranks_, ranks_per_node_)) {

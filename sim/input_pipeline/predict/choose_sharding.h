@@ -1,4 +1,4 @@
-// A plan that says who has which table, by what an iteration is simulated to take.
+// Searches for a sharding plan by the simulated time of an iteration.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace pipesim {
 
-// How good a plan is: one that fits into memory before one that doesn't, then the faster one, then
-// the one whose fullest rank holds less.
+// The order of plans: those that fit into memory first, then the faster ones, then those whose
+// fullest rank holds less.
 struct PlanValue {
   std::int64_t excess_bytes = 0;  // of the rank that exceeds its memory most; 0: all fit
   std::int64_t iteration_ns = 0;
@@ -25,12 +25,11 @@ struct PlanChoice {
   std::int64_t evaluated = 0;
 };
 
-// Starts from default_sharding() and from every table by rows, and changes one table at a time,
-// the largest first: whole on one of the ranks that have the fewest bytes of others, by rows, by
-// columns over all ranks or those of a node, a copy on each, by rows within a node. A change stays
-// where it makes the plan better; it ends where a pass over all tables changes nothing. What it
-// finds is no worse than any plan that differs from it in one table so, and may be worse than the
-// best of all. `evaluate` is a pure function.
+// Starts from default_sharding() and from every table by rows, and changes one table at a time, the
+// largest first: whole on one of the ranks that have the fewest bytes of others, by rows, by
+// columns over all ranks or those of a node, a copy on each, by rows within a node. A change is
+// kept if it improves the plan; the search ends when a pass over all tables changes nothing. So the
+// result is a local optimum, not necessarily the best plan. `evaluate` must be a pure function.
 PlanChoice choose_sharding(const RecommendationModel& model, int ranks, int ranks_per_node,
                            const EvaluatePlan& evaluate);
 

@@ -9,7 +9,7 @@ namespace pipesim {
 namespace {
 
 constexpr std::int64_t most_calls = 50'000'000;
-constexpr std::size_t kinds_by_rank = 4;  // of which single ranks are looked at
+constexpr std::size_t kinds_by_rank = 4;  // analyzed by rank
 constexpr std::size_t most_input_causes = 12;
 
 using RunTimes = std::vector<std::vector<InputCallTime>>;

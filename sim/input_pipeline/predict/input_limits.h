@@ -1,4 +1,4 @@
-// What an input pipeline is limited by: what an iteration would take, were something free.
+// What limits an input pipeline: how long an iteration would take if something were free.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,21 @@
 
 namespace pipesim {
 
-// Kinds that a person would do something about together.
+// Kinds that one would optimize together.
 struct InputPart {
   std::string_view name;  // "the exchange of ids"
   std::vector<InputKind> kinds;
-  bool is_host = false;  // what the host takes to call things, beside those kinds
+  bool is_host = false;  // the host's calls, in addition to those kinds
 };
 const std::vector<InputPart>& input_parts();
 
 struct InputLimit {
   const InputPart* part = nullptr;
-  std::int64_t steady_iteration_ns = 0;  // were it free
-  std::int64_t gain_ns = 0;              // next to now; never negative
+  std::int64_t steady_iteration_ns = 0;  // if it were free
+  std::int64_t gain_ns = 0;              // saved by that; never negative
 };
 
-// Of each part that takes any time, by what it gains, the most first. Simulates the program once a
-// part.
+// For each part that takes any time, the largest gain first. Simulates the program once per part.
 std::vector<InputLimit> find_input_limits(const InputProgram& program, const InputCosts& costs,
                                           std::int64_t steady_iteration_ns);
 

@@ -8,7 +8,7 @@
 namespace pipesim {
 namespace {
 
-// A pipeline is steady after so many batches: `auto` simulates no more.
+// A pipeline is steady after this many batches: `auto` simulates no more.
 constexpr int batches_to_judge = 10;
 
 InputCosts costs_with(const InputTraining& training, const ShardingPlan& plan, int ranks) {

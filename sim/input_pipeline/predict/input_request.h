@@ -1,4 +1,4 @@
-// What a prediction of an input pipeline is asked, with defaults, and all that answering takes.
+// A request for a prediction of an input pipeline, with defaults, and its computation.
 //
 // Plain values; any thread.
 #pragma once
@@ -21,8 +21,8 @@ namespace pipesim {
 struct InputTraining {
   RecommendationModel model;
   Cluster cluster;
-  std::int64_t batch_size = 0;  // samples of a rank
-  // A plan's file, `auto` for what choose_sharding() finds, `default` for default_sharding().
+  std::int64_t batch_size = 0;  // samples per rank
+  // A plan's file, `auto` for choose_sharding(), `default` for default_sharding().
   std::string sharding = "default";
   InputSoftware software;
   TableOptimizer optimizer = TableOptimizer::sgd;
@@ -30,10 +30,10 @@ struct InputTraining {
 
 struct InputRequest {
   InputProgramRequest program;
-  // One of both.
+  // Exactly one of the two.
   std::optional<InputTraining> training;
   std::optional<InputCosts> costs;
-  // What each rank has to fit into; of a model what its devices have, unless given.
+  // Memory limit per rank; for a model by default its devices' memory.
   std::optional<std::int64_t> memory_cap_bytes;
 };
 
@@ -46,15 +46,14 @@ struct InputPrediction {
   std::optional<std::int64_t> memory_cap_bytes;
 
   std::int64_t peak_memory_bytes() const;
-  // What the rank that exceeds the cap most lacks; nothing where all fit or no cap is known.
+  // What the rank that exceeds the cap most lacks; nothing if all fit or no cap is known.
   std::optional<InputMemoryLack> lack() const;
 };
 
-// An input error where ranks of the program, of the costs and of the plan differ.
+// Throws an input error if ranks of the program, of the costs and of the plan differ.
 InputPrediction predict_input(const InputRequest& request);
 
-// The same of each family by name, the one that is asked for among them; `auto` chooses a plan for
-// each.
+// The same for each family by name, including the requested one; `auto` chooses a plan for each.
 std::vector<InputPrediction> predict_all_inputs(const InputRequest& request);
 
 }  // namespace pipesim

@@ -21,8 +21,8 @@ struct CallWork {
   RouteId route = no_route;
 };
 
-// Calls as tasks of the event engine. Call n has three: the host's part, which is all of what the
-// host does itself; of a collective its rank's coming to it, which takes no time; and its work.
+// Calls as tasks of the event engine. Call n has three: the host's part, which is everything for
+// the host's own actions; for a collective its rank's arrival, which takes no time; and its work.
 class InputTasks {
  public:
   InputTasks(const InputProgram& program, std::vector<CallWork> work, FlowNetwork network)
@@ -62,7 +62,7 @@ class InputTasks {
     return std::move(run_);
   }
 
-  // What the engine asks.
+  // Callbacks of the engine.
   void start(TaskId task) {
     const std::uint32_t node = task / tasks_of_call;
     const CallWork& work = work_[node];
@@ -134,7 +134,7 @@ class InputTasks {
     return run_.spans[rank(node)][node - first_[rank(node)]];
   }
   bool stands_on_host(std::uint32_t node) const { return call(node).stream == InputStream::host; }
-  // The one that waits for the host and for other calls.
+  // The task that waits for the host and for other calls.
   TaskId first_task(std::uint32_t node) const {
     if (stands_on_host(node)) return task_of(node, Part::host);
     return task_of(node, is_collective(call(node).action.kind) ? Part::coming : Part::work);
@@ -158,7 +158,7 @@ class InputTasks {
       plan_.append(stream_of(rank, own.stream), first_task(node));
       if (!is_collective(own.action.kind)) continue;
       plan_.append(stream_of(rank, own.stream), task_of(node, Part::work));
-      plan_.need_signal(task_of(node, Part::work));  // from the last rank that comes
+      plan_.need_signal(task_of(node, Part::work));  // from the last rank to arrive
     }
     for (const auto& waiting : next) {
       waiting_begin_.push_back(static_cast<std::uint32_t>(waiting_.size()));
@@ -192,12 +192,12 @@ class InputTasks {
 
   const InputProgram& program_;
   std::vector<CallWork> work_;                          // by call
-  std::vector<std::uint32_t> first_;                    // call of each rank, and behind the last
+  std::vector<std::uint32_t> first_;                    // call of each rank, and one past the last
   std::vector<std::uint32_t> rank_of_;                  // by call
-  std::vector<std::uint32_t> waiting_begin_, waiting_;  // of each call those that wait for it
+  std::vector<std::uint32_t> waiting_begin_, waiting_;  // by call, those that wait for it
   std::vector<std::uint32_t> groups_;                   // the collective of each call, or none
   std::vector<std::vector<std::uint32_t>> parts_;
-  std::vector<std::size_t> missing_;  // ranks that have not come to it
+  std::vector<std::size_t> missing_;  // ranks that have not reached it
   EventPlan plan_;
   EventEngine<InputTasks>* engine_ = nullptr;
   InputRun run_;

@@ -1,9 +1,8 @@
 // When each call of an input program runs.
-//
-// The host of each rank makes its calls one after the other; a stream runs what stands on it in
-// order; a collective begins on all ranks once the last has come to it, and ends on each by
-// itself. Exact to the nanosecond, and the result depends on the arguments alone. Memory and time
-// are in proportion to the calls. Calls share nothing; any thread.
+// The host of each rank makes its calls one after the other; a stream runs its actions in order; a
+// collective begins on all ranks once the last has reached it, and ends on each separately. Exact
+// to the nanosecond, and the result depends only on the arguments. Memory and time are proportional
+// to the number of calls. No shared state; any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +14,16 @@
 namespace pipesim {
 
 // Expects a program that find_fault() passes, and costs of as many ranks (else an input error).
-// Spans, and memory where the costs tell it, are the run's; what it is a run of is the caller's to
-// fill in.
+// Fills in the run's spans, and its memory if the costs have it; the caller fills in what it is a
+// run of.
 InputRun simulate_input(const InputProgram& program, const InputCosts& costs);
 
-// What one call took.
+// The time of one call.
 struct InputCallTime {
-  std::int64_t host_ns = 0;      // to call it; of the host's own kinds 0
+  std::int64_t host_ns = 0;      // to call it; 0 for the host's own kinds
   std::int64_t duration_ns = 0;  // from its start to its end
 };
-// The same with times of each call, by rank and place, and no links.
+// The same with times for each call, by rank and index, and no links.
 InputRun replay_input(const InputProgram& program,
                       const std::vector<std::vector<InputCallTime>>& times);
 

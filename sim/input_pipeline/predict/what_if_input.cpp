@@ -56,7 +56,7 @@ InputTimeChange parse_input_change(std::string_view text, std::string_view where
   return change;
 }
 
-// What is too long to be simulated stays so, within 64 bits.
+// A time too long to simulate stays so, within 64 bits.
 std::int64_t scaled(std::int64_t time, double factor) {
   return std::llround(std::min(static_cast<double>(time) * factor, 0x1p62));
 }

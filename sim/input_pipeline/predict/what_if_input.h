@@ -1,8 +1,7 @@
-// What a recorded run of an input pipeline would take were something of it otherwise.
-//
+// How long a recorded run of an input pipeline would take if something about it were changed.
 // Costs are calibrated on the run (calibrate_input.h), changed, and simulated, by its own program
-// or another one. What they predict for the run as it was is held against what it took, and every
-// answer is corrected by as much. Plain values; const use is thread-safe.
+// or another one. Their prediction for the unchanged run is compared with its measured time, and
+// every answer is corrected by the same factor. Plain values; const use is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@
 
 namespace pipesim {
 
-// Actions take so many times as long: of a kind, a rank, or both.
+// Multiplies the time of actions: of a kind, a rank, or both.
 struct InputTimeChange {
   std::optional<InputKind> kind;
   std::optional<int> rank;
@@ -38,10 +37,10 @@ class InputBasis {
     std::string program;
     std::int64_t predicted_ns = 0;  // steady, by the costs
     std::int64_t steady_ns = 0;     // the same corrected
-    double samples_per_second = 0;  // 0 where batch sizes are not known
-    double exposed = 0;             // the part of all time in which compute waits or exchanges
+    double samples_per_second = 0;  // 0 if batch sizes are not known
+    double exposed = 0;             // the share of all time in which compute waits or exchanges
   };
-  // Throws where a change names a rank or kind that the run has not, or a program is of other
+  // Throws if a change names a rank or kind that the run does not have, or a program is for other
   // ranks.
   Answer answer(const InputWhatIf& question) const;
 

@@ -1,7 +1,7 @@
 // V-Half and V-Min (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory",
-// arXiv 2405.15362): the lifespans in a building block of one microbatch bound what a rank
-// holds, to a half and a third of 1F1B's. The orders are those of zbv_greedy.py in
-// sail-sg/zero-bubble-pipeline-parallelism. They don't depend on what F, I and W take.
+// arXiv 2405.15362): the lifespans in a building block of one microbatch bound a rank's memory, to
+// a half and a third of 1F1B's. The orders are those of zbv_greedy.py in
+// sail-sg/zero-bubble-pipeline-parallelism. They don't depend on the times of F, I and W.
 #include "sim/schedule/families/families.h"
 #include "sim/schedule/families/slots.h"
 #include "sim/schedule/families/v_shaped.h"
@@ -9,9 +9,9 @@
 namespace pipesim::families {
 namespace {
 
-// Of an action, while the order is made: its item, its slot, what is held behind it.
+// Per action, while the order is made: its item, its slot, memory held after it.
 constexpr int working_bytes = 40;
-// So many slots a rank has to work for a microbatch.
+// The slots that a rank works per microbatch.
 constexpr int slots_a_microbatch = 6;
 
 Block half_block(int p, int r) {

@@ -1,4 +1,4 @@
-// DualPipe (DeepSeek-AI 2024): two ways at once, with two copies of each stage.
+// DualPipe (DeepSeek-AI 2024): both directions at once, with two copies of each stage.
 //
 // Rank r holds stages r and p-1-r. The first half of the microbatches goes down from rank 0, the
 // second half up from rank p-1. The order is that of the reference implementation, in its eight
@@ -86,7 +86,7 @@ class BothWays {
     out_.add(action);
     waiting_.push_back(make_action(way.stage, Kind::W, action.microbatch));
   }
-  // The one that has waited longest.
+  // The one waiting longest.
   void weight_gradient() {
     out_.add(waiting_.front());
     waiting_.pop_front();
@@ -96,7 +96,7 @@ class BothWays {
   int half_ranks_;
   int half_microbatches_;
   int h_;
-  Way near_;  // whose stage is the nearer to its model's beginning
+  Way near_;  // whose stage is nearer to the model's beginning
   Way far_;
   std::deque<Action> waiting_;
 };
@@ -105,8 +105,7 @@ void dual_pipe_actions(const Shape& shape, int rank, ActionLists& out) {
   BothWays(shape, rank, out).write();
 }
 
-// With cells that take as long as both their parts; it is (p/2-1)(F&B+B-3W), as published, where
-// F = I.
+// For cells that take as long as both their parts; it is (p/2-1)(F&B+B-3W), as published, if F = I.
 std::optional<ClosedForm> dual_pipe_closed_form(const Shape& shape, const UniformTimes& t) {
   if (t.hop_ns != 0 || t.input_ns > t.forward_ns || t.weight_ns > t.input_ns) return std::nullopt;
   return ClosedForm{BubbleMetric::global,

@@ -1,6 +1,6 @@
 // DualPipeV: DualPipe (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report") folded
-// to a V, which halves its ranks and needs no second copy of the parameters. In
-// eight steps, as PyTorch's ScheduleDualPipeV and DeepSeek's DualPipe have it.
+// to a V, which halves its ranks and needs no second copy of the parameters. In eight steps, as in
+// PyTorch's ScheduleDualPipeV and DeepSeek's DualPipe.
 #include <fmt/format.h>
 
 #include <deque>
@@ -12,8 +12,7 @@
 namespace pipesim::families {
 namespace {
 
-// One rank's list, with the weight gradients that are owed: the oldest comes first,
-// of whichever chunk.
+// One rank's list, with the pending weight gradients of both chunks, the oldest first.
 class DualPipeVWriter {
  public:
   DualPipeVWriter(const Shape& shape, int rank, ActionLists& out)
@@ -47,7 +46,7 @@ class DualPipeVWriter {
       list_.backward(chunk_up);
       list_.overlapped(chunk_up, chunk_down);
     });
-    // Of 2(r+1) backwards, on both chunks in turn, the second half puts off W.
+    // Of 2(r+1) backwards, alternating between both chunks, the second half delays W.
     for (int k = 0; k < 2 * (r_ + 1); ++k) {
       const int chunk = k % 2 == 0 ? chunk_up : chunk_down;
       if (k > r_) {
@@ -94,8 +93,7 @@ std::string too_few_for_dual_pipe_v(const Shape& shape) {
       least, shape.ranks, shape.microbatches, least);
 }
 
-// With cells that take as long as both their parts; it is (p-1)(F&B+B-3W), as
-// published, where F = I.
+// For cells that take as long as both their parts; it is (p-1)(F&B+B-3W), as published, if F = I.
 std::optional<ClosedForm> dual_pipe_v_closed_form(const Shape& shape, const UniformTimes& t) {
   if (t.hop_ns != 0 || t.input_ns > t.forward_ns || t.weight_ns > t.input_ns) return std::nullopt;
   return ClosedForm{BubbleMetric::global,

@@ -1,11 +1,11 @@
-// Interleaved 1F1B: v chunks a rank, in groups of g microbatches.
+// Interleaved 1F1B: v chunks per rank, in groups of g microbatches.
 //
 // Megatron-LM's order (Narayanan et al. 2021), PyTorch's, and PyTorch's
 // interleaved zero bubble. For each group of g microbatches the order visits
 // chunk 0..v-1 with all microbatches of the group; backwards use the same
-// table with chunk -> v-1-chunk. Where Megatron-LM overlaps the communication of experts
-// with compute (overlap_moe_expert_parallel_comm), ranks do one more forward before their
-// first backward, so that no forward waits for the backward that it is paired with.
+// table with chunk -> v-1-chunk. If Megatron-LM overlaps the communication of experts with compute
+// (overlap_moe_expert_parallel_comm), ranks run one more forward before their first backward, so
+// that no forward waits for the backward that it is paired with.
 #include <fmt/format.h>
 
 #include "sim/schedule/families/families.h"

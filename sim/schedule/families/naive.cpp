@@ -14,8 +14,8 @@ void actions(const Shape& shape, int rank, ActionLists& out) {
   }
 }
 
-// A microbatch takes p·v(F+B) plus a hop between each pair of stages, both
-// ways; a rank works v(F+B) of that.
+// A microbatch takes p·v(F+B) plus a hop between each pair of stages in both directions; a rank
+// works v(F+B) of that.
 std::optional<ClosedForm> closed_form(const Shape& shape, const UniformTimes& t) {
   const std::int64_t p = shape.ranks;
   const std::int64_t v = shape.chunks;

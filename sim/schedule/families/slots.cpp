@@ -15,7 +15,7 @@ bool is_weight(Pass pass) { return pass >= Pass::weight; }
 // From the first rank to the last.
 bool goes_down(Pass pass) { return pass == Pass::forward_down || pass == Pass::input_up; }
 
-// Where the travelling passes of all microbatches are.
+// The slots of the travelling passes of all microbatches.
 class SlotTable {
  public:
   explicit SlotTable(const Timelines& ranks) : ranks_(ranks.size()) {
@@ -32,8 +32,8 @@ class SlotTable {
     slots_[index(rank, item.pass)][static_cast<std::size_t>(item.microbatch)] = item.slot;
   }
 
-  // The last slot of what an item needs: its pass on the rank it comes from, the pass
-  // before, its pass of the microbatch before. -1: nothing. Weight gradients have no entry.
+  // The last slot of an item's inputs: its pass on the previous rank, the previous pass, the same
+  // pass of the previous microbatch. -1: none. Weight gradients have no entry.
   int last_needed(std::size_t rank, const SlotItem& item) const {
     const auto microbatch = static_cast<std::size_t>(item.microbatch);
     const auto slot_of = [&](std::size_t of, Pass pass, std::size_t at) {
@@ -63,7 +63,7 @@ class SlotTable {
 
 // The rank of each item, in the order of slots, ranks from the top in each.
 std::vector<std::uint32_t> ranks_in_turn(const Timelines& ranks) {
-  std::vector<std::size_t> first(1);  // of each slot: how many items come before
+  std::vector<std::size_t> first(1);  // by slot: how many items come before
   for (const Timeline& items : ranks) {
     for (const SlotItem& item : items) {
       const auto slot = static_cast<std::size_t>(item.slot);
@@ -81,8 +81,8 @@ std::vector<std::uint32_t> ranks_in_turn(const Timelines& ranks) {
   return order;
 }
 
-// What a rank holds behind an item, and the weight gradients among that which are done in
-// the next free slots.
+// A rank's memory after an item, and the pending weight gradients in it, which run in the next free
+// slots.
 struct Holding {
   int chunks = 0;
   int owed = 0;
@@ -90,7 +90,7 @@ struct Holding {
   bool operator==(const Holding&) const = default;
 };
 
-// One rank's timeline while its items, one after the other, are moved or left.
+// One rank's timeline while its items are moved or kept, one after the other.
 class MovingTimeline {
  public:
   MovingTimeline(Timeline& items, bool has_weights) : items_(items), has_weights_(has_weights) {
@@ -104,22 +104,22 @@ class MovingTimeline {
   int peak() const { return peak_; }
   const SlotItem& next() const { return items_[next_]; }
 
-  // The last slot of what the next item, a weight gradient, needs: as many input gradients
-  // as there are weight gradients with it, and the weight gradient before.
+  // The last slot of the inputs of the next item, a weight gradient: as many input gradients as
+  // weight gradients including it, and the previous weight gradient.
   int last_needed_by_weight() const {
     return std::max(last_weight_, inputs_[static_cast<std::size_t>(next().microbatch)]);
   }
 
   void leave_next() { pass_by(next_); }
 
-  // Moves the next item to the first free slot behind `last` with which the rank holds no
-  // more than `most`, if one comes before its own. Returns it as it is then.
+  // Moves the next item to the first free slot after `last` with which the rank holds no more than
+  // `most`, if one comes before its own. Returns the item.
   SlotItem move_next(int last, int most) {
     const auto at_last = std::ranges::upper_bound(
         items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(next_), last, {},
         &SlotItem::slot);
     for (auto k = static_cast<std::size_t>(at_last - items_.begin()); k <= next_; ++k) {
-      // Free slots before item k. Once nothing is owed any more one is like the other.
+      // Free slots before item k. Once nothing is pending they are all equivalent.
       const int first = std::max(last, slot_before(k)) + 1;
       const int owed = k == 0 ? 0 : holdings_[k - 1].owed;
       const int end = std::min(items_[k].slot, std::max(first, slot_before(k) + 1 + owed) + 1);
@@ -145,7 +145,7 @@ class MovingTimeline {
     return now;
   }
 
-  // Whether the rank holds `most` at the most with the next item in that slot before item k.
+  // Whether the rank holds at most `most` with the next item in that slot before item k.
   bool fits(std::size_t k, int slot, int most) const {
     SlotItem moved = next();
     moved.slot = slot;
@@ -154,7 +154,7 @@ class MovingTimeline {
       if (k == next_) continue;
       now = behind(now, slot, items_[k]);
       slot = items_[k].slot;
-      if (k > next_ && now == holdings_[k]) return true;  // and so is all that follows
+      if (k > next_ && now == holdings_[k]) return true;  // and so is the rest
     }
     return now.chunks <= most;
   }
@@ -182,7 +182,7 @@ class MovingTimeline {
 
   Timeline& items_;
   bool has_weights_;
-  std::vector<Holding> holdings_;  // behind each item
+  std::vector<Holding> holdings_;  // after each item
   std::vector<int> inputs_;        // slots of the input gradients before `next_`, sorted
   int last_weight_ = -1;
   std::size_t next_ = 0;
@@ -213,7 +213,7 @@ void add_weights(Timelines& ranks, Weights weights) {
   for (Timeline& items : ranks) {
     Timeline filled;
     filled.reserve(items.size() + items.size() / 2);
-    std::array<int, 2> owed{};  // of the chunk on the way up, or of both; of the other
+    std::array<int, 2> owed{};  // by chunk: on the way up, or both; the other
     std::array<int, 2> done{};
     const auto fill = [&](int slot, int count) {
       for (; count > 0 && owed[0] + owed[1] > 0; --count) {

@@ -42,10 +42,10 @@ enum class Weights { alike, by_chunk };
 void add_weights(Timelines& ranks, Weights weights);
 void drop_weights(Timelines& ranks);
 
-// Moves items to the first free slots after what they need in which no rank holds
-// more than the fullest does: those behind the last forward_down of the first rank, and where
-// the timelines have weight gradients those before its first input_down, too. Without them
-// they count as done in free slots.
+// Moves items to the first free slots after their inputs, such that no rank holds more than the
+// fullest one does: the items after the last forward_down of the first rank and, if the timelines
+// have weight gradients, those before its first input_down, too. Without weight gradients in the
+// timelines, these count as done in free slots.
 void move_earlier(Timelines& ranks);
 
 // Puts everything into the first slot it can have in the order there is.

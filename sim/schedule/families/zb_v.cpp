@@ -8,8 +8,8 @@
 namespace pipesim::families {
 namespace {
 
-// The order is that of at least 2p-1 microbatches, which fill the pipeline; of
-// fewer, those that there are take their places in it.
+// The order is that of at least 2p-1 microbatches, which fill the pipeline; fewer ones keep their
+// places in it.
 void zb_v_actions(const Shape& shape, int rank, ActionLists& out) {
   const int p = shape.ranks;
   const int r = shape.place(rank);

@@ -35,7 +35,7 @@ std::map<ActionKey, End> sends_of(std::vector<ProfileProcess>& processes) {
   return sends;
 }
 
-// Calls `visit(send, receive)` for each transfer of which both ends are there.
+// Calls `visit(send, receive)` for each transfer with both ends.
 template <typename Visit>
 void for_each_transfer(std::vector<ProfileProcess>& processes, Visit visit) {
   auto sends = sends_of(processes);
@@ -50,7 +50,7 @@ void for_each_transfer(std::vector<ProfileProcess>& processes, Visit visit) {
   }
 }
 
-// When the rank began its first iteration: the earliest it came to an action.
+// When the rank began its first iteration: when it reached its first action.
 std::int64_t beginning_of(const ProfileProcess& process) {
   std::int64_t first_iteration = process.operations.front().iteration;
   for (const auto& operation : process.operations) {

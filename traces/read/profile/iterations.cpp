@@ -51,7 +51,7 @@ bool recurs(const ProfileProcess& process) {
 void number_by_recurrence(ProfileProcess& process) {
   std::set<ActionKey> seen;
   std::int64_t iteration = 0;
-  std::vector<ProfileOperation*> gathered;  // parameters, for what follows
+  std::vector<ProfileOperation*> gathered;  // parameters, for the next iteration
   for (ProfileOperation& operation : process.operations) {
     if (operation.action.kind == Kind::UNSHARD) {
       gathered.push_back(&operation);
@@ -72,7 +72,7 @@ void number_by_recurrence(ProfileProcess& process) {
 std::set<std::int64_t> numbers_of(const ProfileProcess& process) {
   std::set<std::int64_t> numbers;
   for (const ProfileOperation& operation : process.operations) {
-    // An optimizer step alone is no iteration of a pipeline.
+    // An optimizer step alone is not an iteration of a pipeline.
     if (operation.iteration >= 0 && operation.says != Says::optimizer && !operation.lost) {
       numbers.insert(operation.iteration);
     }
@@ -80,7 +80,7 @@ std::set<std::int64_t> numbers_of(const ProfileProcess& process) {
   return numbers;
 }
 
-// What a rank does of each kind in an iteration.
+// A rank's actions of each kind in an iteration.
 struct RankRow {
   std::vector<Action> forwards, backwards, weights;
 
@@ -191,7 +191,7 @@ void infer_actions(std::vector<ProfileProcess>& processes, const ProfileOptions&
   const bool by_steps = have_steps(processes);
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
     RankRow row = parse_row(options.program[rank], rank);
-    ProfileProcess copy = processes[rank];  // kinds are looked up by what turns say
+    ProfileProcess copy = processes[rank];  // kinds are looked up by turns
     for (const Turns& turns : all_turns) {
       infer_kind(copy, rank, turns, row.of(turns.kind), by_steps, options.program_flag);
     }

@@ -10,17 +10,16 @@
 
 namespace pipesim {
 
-// Numbers them on every rank: by ProfilerStep#3 where all ranks have such ranges,
-// each of which holds an action once; else from 0 on, a new one where an action
-// recurs. Leaves out what is outside of them, iterations that not all ranks have
-// or that have fewer actions than another, and operations that are lost. Returns the numbers, in
-// order. Throws an input error where none is left.
+// Numbers iterations on every rank: by ProfilerStep#3 if all ranks have such ranges, and no action
+// recurs within one; else from 0 on, a new one when an action recurs. Removes operations outside of
+// them, iterations that not all ranks have or that have fewer actions than another, and lost
+// operations. Returns the numbers, in order. Throws an input error if none is left.
 std::vector<std::int32_t> number_iterations(std::vector<ProfileProcess>& processes,
                                             Warnings& warnings);
 
-// Gives turns their actions: the n-th forward of a rank in an iteration is the
-// n-th F of the rank's row in the program, one a process, and so on; iterations by
-// ProfilerStep, else by count. Throws an input error where their numbers do not fit.
+// Assigns actions to turns: the n-th forward of a rank in an iteration is the n-th F of the rank's
+// row in the program, one per process, and so on; iterations by ProfilerStep, else by count. Throws
+// an input error if their numbers do not match.
 void infer_actions(std::vector<ProfileProcess>& processes, const ProfileOptions& options);
 
 }  // namespace pipesim

@@ -65,8 +65,7 @@ std::string holdings(const ProfileFile& file) {
                   holdings(file)));
 }
 
-// Of each file of `places`, in their order, what its processes did. Where no file names actions,
-// by turns.
+// The processes of each file of `places`, in their order. If no file names actions, by turns.
 std::vector<ProfileProcess> processes_of(const std::vector<ProfileFile>& files,
                                          const std::vector<std::size_t>& places,
                                          const ProfileOptions& options, bool& inferred,
@@ -101,7 +100,7 @@ std::vector<ProfileProcess> processes_of(const std::vector<ProfileFile>& files,
   return processes;
 }
 
-// Of files that are of a rank each.
+// For files of one rank each.
 void check_one_process_each(const std::vector<ProfileProcess>& processes) {
   for (std::size_t i = 1; i < processes.size(); ++i) {
     if (processes[i].file != processes[i - 1].file) continue;
@@ -112,7 +111,7 @@ void check_one_process_each(const std::vector<ProfileProcess>& processes) {
   }
 }
 
-// One rank's optimizers step one after the other: one action an iteration.
+// One rank's optimizers step one after the other: merged into one action per iteration.
 void merge_optimizers(ProfileProcess& process) {
   std::map<std::int64_t, std::size_t> first;
   std::vector<ProfileOperation> kept;
@@ -131,7 +130,7 @@ void merge_optimizers(ProfileProcess& process) {
   process.operations = std::move(kept);
 }
 
-// Microbatches are numbered without gaps, or what is missing is said.
+// Microbatches must be numbered without gaps; the error names the missing one.
 int count_microbatches(const std::vector<ProfileProcess>& processes) {
   std::set<std::int32_t> seen;
   for (const ProfileProcess& process : processes) {
@@ -204,8 +203,8 @@ std::vector<std::size_t> all_of(const std::vector<ProfileFile>& files) {
   return places;
 }
 
-// What stands before the events of each, so that files of other pipelines need not be read; empty
-// where one can be read but once.
+// The part of each file before its events, so that files of other pipelines need not be read; empty
+// if one can be read only once.
 std::vector<ProfileFile> heads_of(const std::vector<std::string>& paths) {
   std::vector<ProfileFile> heads;
   for (const std::string& path : paths) {
@@ -231,7 +230,7 @@ void check_rank_count(const std::vector<ProfileProcess>& processes, const Profil
                                     : ", or a folder that holds them"));
 }
 
-// A run of the files of `choice`, or of all.
+// The run of the files of `choice`, or of all.
 RecordedRun run_of(const std::vector<ProfileFile>& files, const Warnings& warnings,
                    const ProfileOptions& options, const std::optional<PipelineChoice>& choice) {
   RecordedRun run;

@@ -18,7 +18,7 @@ namespace {
 
 using Says = RangeName::Says;
 
-// From the first start to the last end of what was added.
+// The time from the first start to the last end.
 struct Hull {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
@@ -31,16 +31,15 @@ struct Hull {
   }
 };
 
-// Messages one way: from the first that was handed over to when the last was
-// waited for.
+// Messages in one direction: from the first hand-over to the end of the last wait.
 struct Messages {
   Hull hull;
   std::int64_t bytes = 0;
 };
 
-// What was found of one range.
+// The events found for one range.
 struct Found {
-  Hull compute;      // kernels but NCCL's
+  Hull compute;      // kernels except NCCL's
   Hull collectives;  // NCCL's
   std::int64_t collective_bytes = 0;
   std::vector<const ProfileKernel*> loose;  // NCCL's in a range of both directions
@@ -55,7 +54,7 @@ class Origins {
         operators_(first_of_each_id(file, file.operators)),
         flows_(first_of_each_id(file, file.flows)) {}
 
-  // Nothing where the file does not tell, or two processes may have launched it.
+  // Nothing if the file does not say, or two processes may have launched it.
   std::optional<ProfileOrigin> of(const ProfileKernel& kernel) const {
     if (auto origin = find(launches_, kernel.correlation)) return origin;
     if (auto origin = find(operators_, kernel.external_id)) return origin;
@@ -208,7 +207,7 @@ class Finder {
     process_of(range(i).thread).operations.push_back(made);
   }
 
-  // Kept until iterations are told, which its range takes part in.
+  // Kept until iterations are known, since its range helps to find them.
   void miss(int i) {
     ProfileOperation made = operation(i);
     made.lost = true;
@@ -255,7 +254,7 @@ class Finder {
     keep(i, made);
   }
 
-  // Its range begins when its rank comes to it; its input may arrive later.
+  // Its range begins when its rank reaches it; its input may arrive later.
   void wait_for_input(int i, ProfileOperation& made) const {
     const auto arrival =
         arrivals_.find({process_index(range(i).thread), ActionKey(receive_for(made.action))});
@@ -297,7 +296,7 @@ class Finder {
     }
   }
 
-  // The same on a device, where arguments tell the direction, or the order.
+  // The same on a device, with the direction from arguments, or from the order.
   void add_loose(int i, const ProfileOperation& made) {
     Messages sent, received;
     for (const ProfileKernel* kernel : found(i).loose) {
@@ -319,8 +318,8 @@ class Finder {
     }
   }
 
-  // Gradients and parameters that are exchanged, the optimizer: where a device
-  // has no kernel of it, there was nothing to do.
+  // Exchanges of gradients and parameters, the optimizer: without kernels on the device, there was
+  // nothing to do.
   void add_other(int i) {
     ProfileOperation made = operation(i);
     if (has_kernels_) {
@@ -370,7 +369,7 @@ class Finder {
   Warnings& warnings_;
   std::vector<Found> found_;
   bool has_kernels_ = false;
-  // Of each process, the latest end of a RECV.
+  // The latest end of a RECV, by process.
   std::map<std::pair<int, ActionKey>, std::int64_t> arrivals_;
   std::map<int, std::size_t> processes_;  // of the file, in the result
   ProfileOperations result_;

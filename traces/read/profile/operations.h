@@ -1,5 +1,5 @@
-// What each process of a profile did: its ranges, with the time that the work
-// they stand for took, on the device where there is one.
+// The operations of each process of a profile: its ranges, with the times of their work, on the
+// device if there is one.
 //
 // Plain values; any thread.
 #pragma once
@@ -12,18 +12,18 @@
 
 namespace pipesim {
 
-// An action, two in one cell, or an action of which not all is known yet.
+// An action, two in one cell, or an action not yet fully identified.
 struct ProfileOperation {
   RangeName::Says says = RangeName::Says::nothing;
   Action action;
-  Action partner;              // in a cell with it, where `action` is joined
-  std::int64_t called_ns = 0;  // when the processor came to it
+  Action partner;              // in the same cell, if `action` is joined
+  std::int64_t called_ns = 0;  // when the processor reached it
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t queued_ns = 0;  // it waited for its input so long, before its start
+  std::int64_t queued_ns = 0;  // time it waited for its input, before its start
   std::int64_t bytes = 0;
   std::int64_t iteration = -1;  // none yet
-  bool lost = false;            // the device's part is not in the file: only `called_ns` holds
+  bool lost = false;            // the device's part is not in the file: only `called_ns` is valid
 };
 
 struct ProfileStep {
@@ -43,11 +43,11 @@ struct ProfileProcess {
 
 struct ProfileOperations {
   std::vector<ProfileProcess> processes;
-  // Kernels and ranges of which it is not known to which action they belong.
+  // Kernels and ranges whose action is unknown.
   std::int64_t unmatched = 0;
 };
 
-// Those of one file. Turns count only where `with_turns`, and only outermost.
+// Those of one file. Turns count only with `with_turns`, and only outermost ones.
 ProfileOperations find_operations(const ProfileFile& file, std::size_t index, bool with_turns,
                                   Warnings& warnings);
 

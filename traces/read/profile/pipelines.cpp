@@ -30,27 +30,28 @@ void check_one_job(const std::vector<ProfileFile>& files) {
   }
 }
 
-// Each file by the rank that it is of; nothing where one does not tell.
+// Each file by its rank; nothing if one has no rank.
 std::optional<std::map<int, std::size_t>> places_by_rank(const std::vector<ProfileFile>& files,
                                                          const ProfileOptions& options) {
   std::map<int, std::size_t> places;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const auto rank = rank_of(files[i]);
     if (!rank && !options.ranks.empty()) {
-      throw input_error(fmt::format(
-          "--ranks: {} does not say which rank it is of; put it into its name, as trace.rank3.json",
-          files[i].path));
+      throw input_error(
+          fmt::format("--ranks: {} does not say which rank it is from; put it into its name, as "
+                      "trace.rank3.json",
+                      files[i].path));
     }
     if (!rank) return std::nullopt;
     const auto [entry, fresh] = places.emplace(*rank, i);
     if (fresh) continue;
-    throw input_error(fmt::format("{} and {}: both are of rank {}; give one of each rank",
+    throw input_error(fmt::format("{} and {}: both are from rank {}; give one for each rank",
                                   files[entry->second].path, files[i].path, *rank));
   }
   return places;
 }
 
-// The process groups of pipelines; none where not all files describe theirs.
+// The process groups of pipelines; none unless all files describe theirs.
 std::set<Ranks> pipelines_by_groups(const std::vector<ProfileFile>& files,
                                     const std::map<int, std::size_t>& places) {
   std::set<Ranks> pipelines;
@@ -62,7 +63,7 @@ std::set<Ranks> pipelines_by_groups(const std::vector<ProfileFile>& files,
       if (there == places.end() || files[there->second].pipeline == own) continue;
       if (files[there->second].pipeline.empty()) return {};
       throw input_error(fmt::format(
-          "{} and {}: the one's pipeline is of the ranks {}, the other's of {}; give files of one "
+          "{} and {}: the first one's pipeline has the ranks {}, the other's {}; give files of one "
           "job",
           files[place].path, files[there->second].path, list_of(own),
           list_of(files[there->second].pipeline)));
@@ -72,8 +73,8 @@ std::set<Ranks> pipelines_by_groups(const std::vector<ProfileFile>& files,
   return pipelines;
 }
 
-// Ranks that exchange messages, directly or by others; none where not all exchange some. A
-// pipeline's order is that of its ranks.
+// Ranks that exchange messages, directly or via others; none unless all exchange some. A pipeline's
+// order is that of its ranks.
 std::set<Ranks> pipelines_by_messages(const std::vector<ProfileFile>& files,
                                       const std::map<int, std::size_t>& places) {
   std::map<int, std::set<int>> neighbours;
@@ -134,8 +135,8 @@ PipelineChoice as_given(const Ranks& ranks, const std::vector<ProfileFile>& file
       throw input_error(fmt::format("--ranks: {} is given twice; name each rank once", rank));
     }
     if (!places.contains(rank)) {
-      throw input_error(fmt::format("--ranks: no file is of rank {}; the files are of {} {}", rank,
-                                    there.size() == 1 ? "rank" : "ranks", list_of(there)));
+      throw input_error(fmt::format("--ranks: no file is from rank {}; the files are from {} {}",
+                                    rank, there.size() == 1 ? "rank" : "ranks", list_of(there)));
     }
   }
   PipelineChoice choice = choice_of(ranks, places);
@@ -146,11 +147,11 @@ PipelineChoice as_given(const Ranks& ranks, const std::vector<ProfileFile>& file
   return choice;
 }
 
-// One of those that are there whole.
+// One of the complete ones.
 PipelineChoice one_of(const std::set<Ranks>& known, const std::vector<ProfileFile>& files,
                       const std::map<int, std::size_t>& places, const std::optional<int>& replica) {
   std::vector<Ranks> whole;
-  Ranks apart;  // of pipelines that are not
+  Ranks apart;  // of incomplete pipelines
   for (const Ranks& ranks : known) {
     const auto is_there = [&](int rank) { return places.contains(rank); };
     if (std::ranges::all_of(ranks, is_there)) {
@@ -164,7 +165,7 @@ PipelineChoice one_of(const std::set<Ranks>& known, const std::vector<ProfileFil
     const auto missing =
         std::ranges::find_if(ranks, [&](int rank) { return !places.contains(rank); });
     throw input_error(fmt::format(
-        "{}: its pipeline is of the ranks {}, and no file is of rank {}; give the files of all "
+        "{}: its pipeline has the ranks {}, and no file is from rank {}; give the files of all "
         "ranks of a pipeline",
         files[places.at(apart.front())].path, list_of(ranks), *missing));
   }
@@ -193,7 +194,7 @@ PipelineChoice one_of(const std::set<Ranks>& known, const std::vector<ProfileFil
   }
   if (!apart.empty()) {
     choice.said +=
-        fmt::format("; left out: ranks {}, whose pipelines are not given whole", list_of(apart));
+        fmt::format("; left out: ranks {}, whose pipelines are incomplete", list_of(apart));
   }
   return choice;
 }

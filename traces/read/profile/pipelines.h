@@ -1,8 +1,7 @@
-// Which ranks of a job are one pipeline, where data and tensor replicas are others.
-//
-// Told by the user; else by the process groups that the files describe, as Megatron-LM
-// (PIPELINE_MODEL_PARALLEL_GROUP) and PyTorch's device meshes (mesh_pp) name theirs; else by
-// who exchanges messages with whom. Pure functions; any thread.
+// Which ranks of a job form one pipeline, among data and tensor replicas.
+// Determined by the user; else by the process groups in the files, as named by Megatron-LM
+// (PIPELINE_MODEL_PARALLEL_GROUP) and PyTorch's device meshes (mesh_pp); else by which ranks
+// exchange messages. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +16,17 @@
 namespace pipesim {
 
 struct PipelineChoice {
-  std::vector<std::size_t> files;  // places among those given, the first rank's first
-  std::string said;  // which pipeline it is, for people; empty where it is all there is
+  std::vector<std::size_t> files;  // indices among those given, the first rank's first
+  std::string said;                // which pipeline it is, for display; empty if it is the only one
 };
 
-// Nothing where neither tells: then all files are one pipeline. What stands before a file's
-// events is enough for the first two. Throws an input error where files are of several jobs,
-// where what the user says does not fit, and where no pipeline is there whole.
+// Nothing if none of these apply: then all files are one pipeline. The part of a file before its
+// events is enough for the first two. Throws an input error if files are from several jobs, if the
+// user's choice does not match them, and if no pipeline is complete.
 std::optional<PipelineChoice> choose_pipeline(const std::vector<ProfileFile>& files,
                                               const ProfileOptions& options);
 
-// Whether a process group is said to be that of a pipeline, and of nothing beside.
+// Whether a process group's description names a pipeline and nothing else.
 bool names_pipeline(std::string_view description);
 
 }  // namespace pipesim

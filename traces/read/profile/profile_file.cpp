@@ -16,9 +16,9 @@
 namespace pipesim {
 namespace {
 
-// A time beyond 2096 or as long before 1970 is none; sums of two stay in range.
+// Times after 2096 or as long before 1970 are invalid; sums of two stay in range.
 constexpr std::int64_t latest_profiled_ns = 4'000'000'000'000'000'000;
-// 2001: a time after it that has no base counts from 1970.
+// 2001: a later time without a base counts from 1970.
 constexpr std::int64_t year_2001_ns = 1'000'000'000'000'000'000;
 
 std::optional<std::int64_t> whole(std::string_view text) {
@@ -35,7 +35,7 @@ std::int64_t argument_or(const ChromeEvent& event, std::string_view key, std::st
   return whole(text).value_or(missing);
 }
 
-// Of one element of NCCL's argument "dtype"; 0 where unknown.
+// Bytes per element of NCCL's argument "dtype"; 0 if unknown.
 std::int64_t element_bytes(std::string_view type) {
   constexpr std::array<std::pair<std::string_view, std::int64_t>, 16> known{{
       {"Float", 4},
@@ -99,7 +99,7 @@ Category category_of(std::string_view name) {
   return Category::other;
 }
 
-// Takes a file's events one by one.
+// Collects a file's events.
 class ProfileCollector {
  public:
   ProfileCollector(ProfileFile& file, Warnings& warnings) : file_(file), warnings_(warnings) {}
@@ -128,7 +128,7 @@ class ProfileCollector {
         add_range(event);
         break;
       case Category::host: add_range(event); break;
-      // Of a range on the device, the one on the processor says more.
+      // The range on the processor says more than that on the device.
       case Category::other:
       case Category::flow:
       case Category::device_range: break;
@@ -195,7 +195,7 @@ class ProfileCollector {
 
   void add_range(const ChromeEvent& event) {
     if (event.category == "user_annotation") {
-      // "gloo:send"; on a device its kernels tell.
+      // "gloo:send"; on a device its kernels are used.
       if (event.name.ends_with(":send")) return add_message(event, true);
       if (event.name.ends_with(":recv")) return add_message(event, false);
     }
@@ -226,7 +226,7 @@ class ProfileCollector {
     file_.kernels.push_back(kernel);
   }
 
-  // Of a send or receive, with whom, where it may be the pipeline's.
+  // Notes the peer of a send or receive that may be the pipeline's.
   void add_peer(const ChromeEvent& event) {
     const std::string_view group = event.argument("Process Group Description");
     const bool of_some_other =
@@ -238,7 +238,7 @@ class ProfileCollector {
     }
   }
 
-  // SendRecv is also what all-to-alls are made of, so that only arguments tell.
+  // All-to-alls are made of SendRecv, too, so only arguments tell.
   void describe_collective(const ChromeEvent& event, ProfileKernel& kernel) {
     const std::string_view name = event.argument("Collective name");
     if (name == "send") kernel.message = ProfileKernel::Message::send;
@@ -266,7 +266,7 @@ std::string text_of(std::optional<JsonSlice> value) {
   return value ? value->string().value_or("") : "";
 }
 
-// Adds `base_ns` to every time; where one then can't be, the base is none.
+// Adds `base_ns` to every time; if one is invalid then, there is no base.
 bool add_base(ProfileFile& file, std::int64_t base_ns) {
   bool fine = true;
   const auto each = [&](auto&& change) {
@@ -289,8 +289,7 @@ JsonSlice member_of(const ChromeTrace& trace, std::string_view key) {
   return JsonSlice(entry == trace.members.end() ? "null" : std::string_view(entry->second));
 }
 
-// The numbers of a list, or of a text that holds one, as both are written; none of a list that is
-// cut short.
+// The numbers of a list, or of a text with one, since both occur; none if the list is cut short.
 std::vector<int> numbers_of(const JsonSlice& value) {
   std::string text(value.text());
   if (const auto content = value.string()) text = *content;
@@ -305,7 +304,7 @@ std::vector<int> numbers_of(const JsonSlice& value) {
   return numbers;
 }
 
-// The largest of the groups that are a pipeline's and hold the rank; none where two differ.
+// The largest of the pipeline groups that contain the rank; none if two differ.
 std::vector<int> pipeline_of(const JsonSlice& info, int rank) {
   std::vector<int> largest;
   bool is_clear = true;

@@ -1,4 +1,4 @@
-// One file of PyTorch's profiler: what in it has to do with a pipeline.
+// One file of PyTorch's profiler: the parts that matter for a pipeline.
 //
 // Kineto's dialect through the years: categories in lower or upper case, "External
 // id" or "external id", times since 1970 or by a base. Values own what they hold;
@@ -18,16 +18,16 @@
 
 namespace pipesim {
 
-// Times are nanoseconds, since 1970 where the file tells, else by its own zero.
+// Times are nanoseconds, since 1970 if the file says so, else from its own zero.
 struct ProfileRange {
   RangeName name;
-  int thread = 0;  // of the file's
+  int thread = 0;  // index in ProfileFile::threads
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
 };
 
-// On a processor: a message is handed over ("c10d::send"), or under way, from
-// there until its rank has waited for it ("gloo:send").
+// On a processor: a message is handed over ("c10d::send"), or in flight, from there until its rank
+// has waited for it ("gloo:send").
 struct ProfileMessage {
   int thread = 0;
   std::int64_t start_ns = 0;
@@ -43,9 +43,9 @@ struct ProfileKernel {
   std::int64_t end_ns = 0;
   std::int64_t correlation = -1;  // with its launch
   std::int64_t external_id = -1;  // of the operator that launched it
-  std::int64_t bytes = 0;         // of a collective: what it moves, where known
-  bool computes = false;          // a kernel, neither a copy nor of NCCL
-  bool collective = false;        // of NCCL
+  std::int64_t bytes = 0;         // of a collective: bytes moved, if known
+  bool computes = false;          // a kernel, neither a copy nor NCCL's
+  bool collective = false;        // NCCL's
   Message message = Message::none;
 };
 
@@ -67,10 +67,10 @@ struct ProfileFile {
   };
 
   std::string path;
-  std::optional<int> rank;    // as the file says
-  int world_size = 0;         // 0 where it does not say
-  std::vector<int> pipeline;  // the job's ranks in the process group of its pipeline, if it says
-  std::set<int> peers;        // the job's ranks that it exchanged messages of a pipeline with
+  std::optional<int> rank;    // from the file
+  int world_size = 0;         // 0 if unknown
+  std::vector<int> pipeline;  // the job's ranks in the process group of its pipeline, if known
+  std::set<int> peers;        // the job's ranks with which it exchanged messages of a pipeline
   std::string backend, host, device;
   bool since_1970 = false;
 
@@ -87,7 +87,7 @@ struct ProfileFile {
   std::map<std::string, std::int64_t> turns;       // ranges of each name
 };
 
-// What stands before the events alone: rank, world_size and pipeline, as far as they do.
+// Reads only the part before the events: rank, world_size and pipeline, as far as they are there.
 ProfileFile read_profile_head(const std::string& path);
 
 ProfileFile read_profile_file(const std::string& path, Warnings& warnings,

@@ -32,8 +32,8 @@ RangeIndex::RangeIndex(const ProfileFile& file, bool with_turns) : file_(file) {
   const auto key = [&](int i) { return std::tuple(range(i).start_ns, -range(i).end_ns, i); };
   std::sort(ranges_.begin(), ranges_.end(), [&](int a, int b) { return key(a) < key(b); });
 
-  // A turn within a turn is a part of it: a function that calls another.
-  std::vector<std::vector<int>> open(file.threads.size());  // ranges around the place
+  // A turn within a turn is part of it: a function that calls another.
+  std::vector<std::vector<int>> open(file.threads.size());  // ranges around the position
   std::vector<std::vector<int>> of_thread(file.threads.size());
   std::vector<int> kept;
   for (const int i : ranges_) {

@@ -1,5 +1,5 @@
-// Which range of a file stands around an instant: the innermost of its thread,
-// or, as backwards are launched from threads of autograd, of its process.
+// Finds the range of a file that encloses an instant: the innermost of its thread or, since
+// backwards are launched from autograd's threads, of its process.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace pipesim {
 
-// Refers to the file's ranges, of which it knows those that stand for work.
-// Reading is const and thread-safe.
+// Refers to the file, which must outlive it; knows only the ranges that stand for work. Const use
+// is thread-safe.
 class RangeIndex {
  public:
   static constexpr int none = -1;
@@ -22,11 +22,11 @@ class RangeIndex {
   int on_thread(int thread, std::int64_t time_ns) const;
   int in_process(int thread, std::int64_t time_ns) const;
 
-  // All that it knows, by start.
+  // All known ranges, by start.
   const std::vector<int>& ranges() const { return ranges_; }
 
  private:
-  // From a time on, up to the next one's, that range or none.
+  // The range, or none, from this time to the next step's.
   struct Step {
     std::int64_t from_ns;
     int range;
@@ -34,9 +34,9 @@ class RangeIndex {
   using Steps = std::vector<Step>;  // by time
 
   static int at(const Steps& steps, std::int64_t time_ns);
-  // Of one thread's ranges, by start, outer ones first.
+  // For one thread's ranges, by start, outer ones first.
   Steps innermost(const std::vector<int>& ranges) const;
-  // Of threads' steps, at each time those of the first thread that has a range.
+  // Merges threads' steps: at each time that of the first thread that has a range.
   Steps first_of(const std::vector<int>& threads) const;
 
   const ProfileFile& file_;

@@ -21,7 +21,7 @@ constexpr std::array<std::pair<std::string_view, Kind>, 9> turns{{
     {"backward_weight_one_chunk", Kind::W},  //
 }};
 
-// The number that `text` is; nothing where it is none of an int32 from 0 on.
+// Parses `text` as a non-negative int32; nothing if it is not one.
 std::optional<std::int32_t> index_number(std::string_view text) {
   std::int32_t value = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -29,7 +29,7 @@ std::optional<std::int32_t> index_number(std::string_view text) {
   return value;
 }
 
-// Takes `prefix` off `text`, where that starts with it.
+// Removes `prefix` from the start of `text`, if it is there.
 bool take(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());

@@ -1,8 +1,7 @@
-// What the name of a range in a profile says of a pipeline.
-//
-// Names are those of torch.distributed.pipelining, of torch.profiler and, where
-// the profiler recorded Python's calls, of functions of Megatron-LM, DeepSpeed
-// and PyTorch that run one microbatch. Pure; any thread.
+// Parses the name of a range in a profile.
+// Names are those of torch.distributed.pipelining, of torch.profiler and, if the profiler recorded
+// Python's calls, of functions of Megatron-LM, DeepSpeed and PyTorch that run one microbatch. Pure;
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +13,14 @@ namespace pipesim {
 
 struct RangeName {
   enum class Says : std::uint8_t {
-    nothing,     // no word of a pipeline
+    nothing,     // nothing about a pipeline
     action,      // "PP:0F1": `action`; "PP:(0F1;2B0)OVERLAP_F_B": joined with `partner`
-    microbatch,  // "Forward 1": `action` without its stage, in schedules of one stage a rank
-    turn,        // "forward_step": no more than the kind of `action`; B for any backward
+    microbatch,  // "Forward 1": `action` without its stage, in schedules of one stage per rank
+    turn,        // "forward_step": only the kind of `action`; B for any backward
     optimizer,   // "Optimizer.step#AdamW.step"
     iteration,   // "ProfilerStep#3": `number`
-    wait,        // "PP:0WAIT_SEND_F1": for what another range began
-    unknown,     // "PP:" and what is not known here
+    wait,        // "PP:0WAIT_SEND_F1": for a transfer begun by another range
+    unknown,     // "PP:" and an unknown name
   };
 
   Says says = Says::nothing;
@@ -32,12 +31,12 @@ struct RangeName {
 
 RangeName parse_range_name(std::string_view name);
 
-// Two actions of one cell, "(0F1;2B0)OVERLAP_F_B", the first joined with the
-// second; nothing where `text` is no such cell.
+// Two actions of one cell, "(0F1;2B0)OVERLAP_F_B", the first joined with the second; false if
+// `text` is not such a cell.
 bool parse_overlap(std::string_view text, Action& first, Action& second);
 
-// The function among Python's calls or ranges that a turn bears the name of:
-// "schedules.py(12): forward_step" is "forward_step".
+// The function that a turn is named after, in Python's calls or ranges: "schedules.py(12):
+// forward_step" is "forward_step".
 std::string_view turn_name(std::string_view name);
 
 }  // namespace pipesim

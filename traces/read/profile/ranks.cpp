@@ -21,7 +21,7 @@ namespace {
 using Says = RangeName::Says;
 
 // The number after "rank" in a name: "rank-0.Apr_03.json", "trace_rank12.json",
-// "python [Rank 3]". The last where there are several.
+// "python [Rank 3]". The last if there are several.
 std::optional<int> rank_in_name(std::string_view name) {
   std::optional<int> rank;
   for (std::size_t at = 0; at + 4 < name.size(); ++at) {
@@ -99,7 +99,7 @@ void order_by_rank(std::vector<ProfileProcess>& processes, const std::vector<Pro
   std::sort(order.begin(), order.end());
   for (std::size_t i = 1; all_known && i < order.size(); ++i) {
     if (order[i].first != order[i - 1].first) continue;
-    throw input_error(fmt::format("{} and {}: both are of rank {}; give one of each rank",
+    throw input_error(fmt::format("{} and {}: both are from rank {}; give one for each rank",
                                   processes[order[i - 1].second].name,
                                   processes[order[i].second].name, order[i].first));
   }
@@ -127,7 +127,7 @@ void order_by_rank(std::vector<ProfileProcess>& processes, const std::vector<Pro
 
 namespace {
 
-// Stages that are here, and those that only appear as the other end.
+// Stages that ran here, and those that only appear as the other end.
 struct Stages {
   std::map<int, std::size_t> rank_of;  // by the index of its process
   int largest = -1;
@@ -179,7 +179,7 @@ std::vector<int> place_stages(std::vector<ProfileProcess>& processes,
   };
   if (!missing.empty()) {
     refuse(processes.front(),
-           fmt::format("nothing here is of {} {}", missing.size() == 1 ? "stage" : "stages",
+           fmt::format("nothing here is from {} {}", missing.size() == 1 ? "stage" : "stages",
                        list_of(missing)));
   }
   for (const ProfileProcess& process : processes) {
@@ -187,7 +187,7 @@ std::vector<int> place_stages(std::vector<ProfileProcess>& processes,
       if (operation.says == Says::optimizer || !is_transfer(operation.action.kind)) continue;
       const int peer = peer_of(operation.action).stage;
       if (peer < 0 || peer > stages.largest) {
-        refuse(process, fmt::format("nothing here is of the stage at the other end of {}",
+        refuse(process, fmt::format("nothing here is from the stage at the other end of {}",
                                     to_text(operation.action)));
       }
     }

@@ -1,4 +1,4 @@
-// Which process of a profile is which rank, and which stages it has.
+// The rank of each process of a profile, and its stages.
 #pragma once
 
 #include <optional>
@@ -9,22 +9,20 @@
 
 namespace pipesim {
 
-// The rank of the job that a file is of: as it says, else as its name does.
+// The job's rank of a file: from its contents, else from its name.
 std::optional<int> rank_of(const ProfileFile& file);
 
-// "0, 4, 8", eight at most.
+// "0, 4, 8", at most eight.
 std::string list_of(const std::vector<int>& values);
 
-// Puts the processes in the order of their ranks, which are then 0, 1, ...: as
-// the file tells the rank, else its name, else the process's name; where any
-// does not tell, by their smallest stages. Throws an input error where two are
-// the same rank.
+// Sorts the processes by rank, and renumbers them 0, 1, ...: the rank is from the file, else from
+// its name, else from the process's name; if any has none, by their smallest stages. Throws an
+// input error if two have the same rank.
 void order_by_rank(std::vector<ProfileProcess>& processes, const std::vector<ProfileFile>& files,
                    Warnings& warnings);
 
-// The rank of each stage, from what each rank computed; fills in stages that
-// ranges do not name. Throws an input error where a stage ran on two ranks, or
-// ranks are not there.
+// The rank of each stage, from each rank's actions; fills in stages that ranges do not name. Throws
+// an input error if a stage ran on two ranks, or ranks are missing.
 std::vector<int> place_stages(std::vector<ProfileProcess>& processes,
                               const std::vector<ProfileFile>& files);
 
