@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What the viewer takes on this machine: opening traces of 1 M and 10 M events, alone
 # and two of half as many each, memory, painting, pointing; then its parts, and the
-# playground.
+# playground. With LARGE=1 one of 100 M events, too: a file of 14 GB in the folder for
+# temporary files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . examples/steps.sh
@@ -43,6 +44,10 @@ trace 32 18400 one.json
 look one.json
 trace 4 8 small.json
 look small.json
+if [ -n "${LARGE:-}" ]; then
+  trace 32 184000 one.json
+  look one.json
+fi
 
 echo
 "$bin/bench/paint_bench" 2>/dev/null

@@ -108,11 +108,18 @@ struct CurveDrawer {
     std::vector<std::int16_t> above(columns, static_cast<std::int16_t>(upper));
     std::vector<std::int16_t> below(columns, static_cast<std::int16_t>(lower));
     std::vector<std::int16_t> under = below;  // what of the lower half is not filled
+    // From one column to the next most curves stay where they are.
+    std::int64_t known = 0;
+    int known_top = top_of(0, most, upper);
+    const auto top_at = [&](std::int64_t value) {
+      if (value != known) known_top = top_of(lane.value_of(known = value), most, upper);
+      return static_cast<std::int16_t>(known_top);
+    };
     Curve::Sweep sweep(lane.curve, drawing.times[0] - lane.offset_ns);
     for (std::size_t x = 0; x < columns; ++x) {
       const auto seen = sweep.until(drawing.times[x + 1] - lane.offset_ns);
       if (!seen) continue;
-      above[x] = static_cast<std::int16_t>(top_of(lane.value_of(seen->most), most, upper));
+      above[x] = top_at(seen->most);
       if (seen->least >= 0 || !signs) continue;
       const int depth = lower - top_of(-lane.value_of(seen->least), most, lower);
       below[x] = 0;
