@@ -255,8 +255,8 @@ class RunScene {
     }
     for (std::size_t rank = 0; rank < ranks(); ++rank) {
       CurveLane& own = curves[rank];
-      if (own.curve.empty()) continue;
       own.curve.finish();
+      if (own.curve.empty()) continue;
       own.trace = trace_;
       own.label = bytes ? "memory" : "in flight";
       own.bytes = bytes;

@@ -226,11 +226,7 @@ void MainWindow::show_loaded(Opened opened) {
   } else {
     session_->replace(std::move(opened));
   }
-  if (wants_path) {  // asked for while they were being opened
-    View next = session_->view();
-    next.options.critical = true;
-    session_->change(std::move(next));
-  }
+  if (wants_path) switch_path_on();  // asked for while they were being opened
   apply_first_look();
   emit loaded();
 }
@@ -284,13 +280,32 @@ void MainWindow::play(bool on) {
     loader_->cancel();
     open_before_ = session_->shared_document();
     // With its own range, regardless of the traces'.
-    session_->open(opened(document_of(*playground_->last()), session_->view().options));
+    show_document(document_of(*playground_->last()), true);
     raise_first_panel();
     raise_panel("playground");
     arrange();
   } else if (open_before_) {
-    session_->open(opened(*std::exchange(open_before_, nullptr), session_->view().options));
+    show_document(*std::exchange(open_before_, nullptr), true);
   }
+}
+
+// The session finds a critical path in the background where that takes long.
+void MainWindow::show_document(Document document, bool is_other) {
+  SceneOptions options = session_->view().options;
+  const bool wants_path = std::exchange(options.critical, false);
+  Opened now = opened(std::move(document), options);
+  if (is_other) {
+    session_->open(std::move(now));
+  } else {
+    session_->replace(std::move(now));
+  }
+  if (wants_path) switch_path_on();
+}
+
+void MainWindow::switch_path_on() {
+  View next = session_->view();
+  next.options.critical = true;
+  session_->change(std::move(next));
 }
 
 Document MainWindow::document_of(const Played& played) {
@@ -303,7 +318,7 @@ Document MainWindow::document_of(const Played& played) {
 
 void MainWindow::show_played(const Played& played) {
   if (!playing_->isChecked() || played.outcome.trace == nullptr) return;
-  session_->replace(opened(document_of(played), session_->view().options));
+  show_document(document_of(played), false);
 }
 
 void MainWindow::show_step(const Step& step) {

@@ -129,6 +129,9 @@ class MainWindow : public QMainWindow {
   void play(bool on);
   Document document_of(const Played& played);
   void show_played(const Played& played);
+  // With its own range if it is another one, regardless of what was open.
+  void show_document(Document document, bool is_other);
+  void switch_path_on();
   void show_step(const Step& step);
   void fail(const QString& sentence);
   void attempt(const std::function<void()>& work);

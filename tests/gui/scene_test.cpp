@@ -303,6 +303,18 @@ TEST(Scene, CurvesAndTheirPeaks) {
   EXPECT_EQ(held.groups[0].lanes[0].label, "");
 }
 
+// What does not change is recorded once.
+TEST(Scene, ACurveMayHaveOnePoint) {
+  RecordedRun run = testing::perturbed().measured;
+  run.samples.clear();
+  run.samples.push_back({0, run.iterations.front().start_ns, {}, {}, 7});
+  const Document document = document_of(std::move(run));
+  const Scene scene = build_scene(document, {});
+  ASSERT_EQ(scene.groups[0].curves.size(), 1U);
+  EXPECT_EQ(scene.groups[0].curves[0].curve.peak().value, 7);
+  EXPECT_TRUE(scene.groups[1].curves.empty());
+}
+
 TEST(Scene, ErrorsBySteps) {
   EXPECT_EQ(shade_of_error(1000, 1000), 3);
   EXPECT_EQ(shade_of_error(1000, 1030), 3);
