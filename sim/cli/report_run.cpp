@@ -118,7 +118,12 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
   if (flags.json) {
     Json json = run_report_json(*run);
     const auto limits = run_limits(*run, flags.files, flags.profile);
-    json["limits"] = limits && limits->failure.empty() ? run_limits_json(*limits) : Json(nullptr);
+    const bool has_limits = limits && limits->failure.empty();
+    json["limits"] = has_limits ? run_limits_json(*limits) : Json(nullptr);
+    json["no_limits_why"] = nullptr;
+    if (!has_limits) {
+      json["no_limits_why"] = limits ? limits->failure : "simulating so long a run takes long";
+    }
     print(json.dump(2) + "\n");
     return;
   }

@@ -1,4 +1,7 @@
 // An iterator over a table that gives its rows by value: table[0], table[1], ...
+//
+// The table outlives it, and must not grow meanwhile. Plain value; any thread that may read the
+// table.
 #pragma once
 
 #include <compare>

@@ -17,7 +17,7 @@ namespace pipesim {
 
 struct PipelineChoice {
   std::vector<std::size_t> files;  // indices among those given, the first rank's first
-  std::string said;                // which pipeline it is, for display; empty if it is the only one
+  std::string said;  // which pipeline it is, for display; empty if it is the whole job
 };
 
 // Nothing if none of these apply: then all files are one pipeline. The part of a file before its
