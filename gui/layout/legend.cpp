@@ -127,11 +127,13 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
       if (of_input[shade]) add_entry(shade, input_meanings[shade]);
     }
   }
-  for (Shade shade = shade_count; shade-- > first_lighter_shade;) {
-    if (!used[shade]) continue;  // else the lightest
-    entries.push_back({shades[shade], "later chunks", "later chunks"});
-    break;
+  // Of each kind that has any the last; their name follows them all.
+  std::map<Shade, Shade> later;
+  for (Shade shade = first_lighter_shade; shade < shade_count; ++shade) {
+    if (used[shade]) later[full_shade(shade)] = shade;
   }
+  for (const auto& [kind, shade] : later) entries.push_back({shades[shade], "", ""});
+  if (!later.empty()) entries.back().name = entries.back().brief = "later chunks";
   if (of_input[wait_shade]) add_entry(wait_shade, {"waiting", "waiting"});
   if (slices) entries.push_back({shades[15], "slices coloured by name", "by name"});
   for (std::size_t i = 0; i < bubble_names.size(); ++i) {
