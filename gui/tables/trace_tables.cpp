@@ -86,7 +86,7 @@ Table bubble_table(const Document& document) {
   for (const char* name : {"busy", "bubble", "warm-up", "steady", "drain", "p2p"}) {
     table.columns.push_back(time_column(name));
   }
-  table.columns.push_back(number_column("chunks"));
+  table.columns.push_back(number_column("in flight"));
   if (has_peaks) {
     table.columns.push_back(number_column("peak", "bytes"));
     table.columns.push_back(text_column("peak in"));

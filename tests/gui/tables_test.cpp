@@ -181,7 +181,7 @@ TEST_P(TablesOf, BubblesAreThoseOfTheComparison) {
     EXPECT_EQ(value(table, i, "steady"), own["bubble_ns"]["steady"]);
     EXPECT_EQ(value(table, i, "drain"), own["bubble_ns"]["drain"]);
     EXPECT_EQ(value(table, i, "p2p"), own["bubble_ns"]["p2p"]);
-    EXPECT_EQ(value(table, i, "chunks"), own["peak_activation_chunks"]);
+    EXPECT_EQ(value(table, i, "in flight"), own["peak_activation_chunks"]);
     EXPECT_EQ(value(table, i, "peak"), own["peak_memory_bytes"]);
     EXPECT_EQ(cell(table, i, "peak in"), own["peak_action"]);
     for (const Pick& pick : table.rows[i].about) {
