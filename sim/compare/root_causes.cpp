@@ -231,6 +231,12 @@ class Ranking {
     const std::string took = format_time(own.usual_ns[measured_side]);
     const std::string planned = format_time(own.usual_ns[predicted_side]);
     const std::string action = name_of(own);
+    const std::int64_t more_ns = own.usual_ns[measured_side] - own.usual_ns[predicted_side];
+    // Three digits may hide the difference.
+    const std::string both = took != planned
+                                 ? fmt::format("{} instead of {}", took, planned)
+                                 : fmt::format("{} {} than {}", format_time(std::abs(more_ns)),
+                                               more_ns < 0 ? "less" : "more", planned);
     switch (own.term) {
       case Term::unmodelled:
         return operations_.sides[measured_side][own.parts.front().operation].exists()
@@ -240,10 +246,9 @@ class Ranking {
                                  side_noun(comparison_, predicted_side));
       case Term::transfer:
         if (is_blocking_collective(own.kind)) {
-          return fmt::format("{} takes {} instead of {}", kind_name(own.kind), took, planned);
+          return fmt::format("{} takes {}", kind_name(own.kind), both);
         }
-        return fmt::format("{} from rank {} to {} travels {} instead of {}", action, own.rank,
-                           own.to_rank, took, planned);
+        return fmt::format("{} from rank {} to {} travels {}", action, own.rank, own.to_rank, both);
       case Term::wait:
         return fmt::format("{} from rank {} to {} begins {} its result instead of {}", action,
                            own.rank, own.to_rank, after(measured_side, own),
@@ -252,16 +257,14 @@ class Ranking {
         return fmt::format("rank {} waits {} for {} instead of {}{}", own.rank, took, name_of(own),
                            planned, overlap_lost(own));
       case Term::launch: {
-        if (own.microbatch) {
-          const Action& late = operations_.actions[own.parts.front().operation];
-          return fmt::format("rank {} starts {} {} it could instead of {}", own.rank, to_text(late),
-                             after(measured_side, own), after(predicted_side, own));
-        }
-        return fmt::format("rank {} starts {} it could instead of {}", own.rank,
-                           after(measured_side, own), after(predicted_side, own));
+        const std::string could =
+            after(measured_side, own) + " it could" +
+            (own.usual_ns[predicted_side] == 0 ? "" : " instead of " + after(predicted_side, own));
+        if (!own.microbatch) return fmt::format("rank {} starts {}", own.rank, could);
+        const Action& late = operations_.actions[own.parts.front().operation];
+        return fmt::format("rank {} starts {} {}", own.rank, to_text(late), could);
       }
-      default:
-        return fmt::format("{} on rank {}: {} instead of {}", action, own.rank, took, planned);
+      default: return fmt::format("{} on rank {}: {}", action, own.rank, both);
     }
   }
 
