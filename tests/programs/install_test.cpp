@@ -291,7 +291,7 @@ TEST_F(Install, BashTakesWordsApart) {
   // What a flag is given is no subcommand.
   EXPECT_EQ(offered({"pipesim", "--trace", "plan", "--sche"}), Set{"--schedule"});
   EXPECT_EQ(offered({"pipesim", "--trace", "=", "plan", "--sche"}), Set{"--schedule"});
-  EXPECT_EQ(offered({"pipesim", "plan", "--sche"}), Set{});
+  EXPECT_EQ(offered({"pipesim", "models", "--sche"}), Set{});
   EXPECT_EQ(offered({"pipesim", "report", "plan", "--fl"}), Set{"--flame"});
   const testing::TemporaryFolder folder;
   write_file(folder / "run.json", "");

@@ -168,7 +168,7 @@ TEST(PlanCommand, RefusesInOneSentence) {
   EXPECT_EQ(refusal(planned + " --shard-over 3"),
             "pipesim: --shard-over 3: plans shard over all replicas, or those of a node, which has "
             "8 devices; give all or node\n");
-  EXPECT_EQ(refusal(planned + " --virtual-stages 2 --only virtual-stages=5"),
+  EXPECT_EQ(refusal("plan " + question + " --virtual-stages 2 --only virtual-stages=5"),
             "pipesim: --only virtual-stages: '5' is not in the search space; known: 2\n");
   EXPECT_EQ(refusal(planned + " --fix dp=2 --only data-parallel=4,8"),
             "pipesim: --fix data-parallel: 2 was not among those asked for before\n");

@@ -271,7 +271,7 @@ TEST(PlaygroundPanel, FitsANarrowDock) {
   for (const Theme theme : {Theme::light, Theme::dark}) {
     set_look(theme);
     Bench bench;
-    bench.panel.resize(320, 420);
+    bench.panel.resize(320, 440);
     for (const Lesson& lesson : lessons()) {
       bench.panel.set_settings(lesson.settings);
       bench.panel.step_on();
