@@ -105,13 +105,8 @@ Table cause_table(const Document& document) {
         .none()
         .text("noise: " + noise_text(comparison));
   }
-  table.note =
-      comparison.root_causes.empty()
-          ? std::string(without_causes(comparison))
-          : fmt::format(
-                "Effect: share of the difference. Alone: how much longer the {} takes with this "
-                "cause alone as in the {}.",
-                side_noun(comparison, predicted_side), side_noun(comparison, measured_side));
+  table.note = comparison.root_causes.empty() ? std::string(without_causes(comparison))
+                                              : "Effect: the cause's share of the difference.";
   return table;
 }
 
