@@ -154,7 +154,8 @@ TEST(Safetensors, WhatIsNoneIsRefused) {
   holds("short", "has no header");
   holds(std::string(8, '\xff'), "its header has 18446744073709551615 bytes, and the file 8");
   holds(file_with("[]", 0), "is not a JSON object");
-  holds(file_with(R"({"a":{"dtype":"F31","shape":[],"data_offsets":[0,4]}})", 4), "not a known type");
+  holds(file_with(R"({"a":{"dtype":"F31","shape":[],"data_offsets":[0,4]}})", 4),
+        "not a known type");
   holds(file_with(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
         "must be 8 bytes");
   holds(file_with(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})", 4), "data_offsets");
