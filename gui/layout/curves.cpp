@@ -56,11 +56,11 @@ struct CurveDrawer {
     return height - 1 - static_cast<int>(share * (height - 1) + 0.5);
   }
 
-  void add(int y, int height, std::vector<std::int16_t> tops, Rgb fill, Rgb line,
+  void add(int y, int height, std::vector<std::int16_t> rows, Rgb fill, Rgb line,
            bool filled) const {
     const Cut seen = band.cut.of(y, height);
     if (seen.height() == 0) return;
-    for (std::int16_t& top : tops) {
+    for (std::int16_t& top : rows) {
       const int at = y + top;
       // Above the cut it is filled to its edge; below nothing is seen.
       top =
@@ -72,7 +72,7 @@ struct CurveDrawer {
                                           .fill = fill,
                                           .line = line,
                                           .filled = filled,
-                                          .tops = std::move(tops)});
+                                          .tops = std::move(rows)});
   }
 
   // Rows of pixels above 0, under the headroom.

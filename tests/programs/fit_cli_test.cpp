@@ -271,10 +271,10 @@ TEST(FitCommand, RefusesTracesThatAreNotOfTheRow) {
   refuse("gpt3-1.3b,2,8,1,4,,,\n", "runs.csv:3: seconds: is empty; give an iteration's time, a");
   refuse("gpt3-1.3b,2,8,1,4,1.5,-3,\n", "runs.csv:3: peak_bytes: '-3' is not a number above 0");
   refuse("", "runs.csv: has 1 run, which is too little");
-  const std::string header =
+  const std::string columns =
       "model,schedule,stages,microbatches,micro_batch_size,sequence_length,precision,trace\n";
   const auto refuse_profile = [&](const std::string& row, const std::string& part) {
-    write_file(folder / "runs.csv", header + row);
+    write_file(folder / "runs.csv", columns + row);
     expect_refused("fit " + (folder / "runs.csv") + " --cluster dgx-a100", 2, part);
   };
   const std::string profile = folder / "profile";
@@ -297,10 +297,10 @@ TEST(FitCommand, TakesTracesOfPipeexec) {
                                     "--iterations 3 --trace ") +
                         (folder / "run.json")));
   ASSERT_EQ(recorded.status, 0) << recorded.err;
-  const std::string header =
+  const std::string columns =
       "model,stages,microbatches,micro_batch_size,sequence_length,precision,seconds,trace\n";
   const auto run = [&](const std::string& row) {
-    write_file(folder / "runs.csv", header + row + row + row);
+    write_file(folder / "runs.csv", columns + row + row + row);
     return "fit " + (folder / "runs.csv") + " --cluster dgx-a100";
   };
   const Json fitted = json_of(run("gpt-mini,2,4,2,8,fp32,,run.json\n"));
