@@ -369,12 +369,17 @@ TEST(Predict, FitsTheTerminal) {
   }
 }
 
-TEST(Predict, KnowsMegatronsNames) {
+TEST(Predict, KnowsMegatronsNamesAndShortOnes) {
   const std::string model = "--model gpt2-large --cluster dgx-a100 --schedule 1f1b ";
+  const Json own = json_of(model +
+                           "--stages 4 --tensor-parallel 4 --sequence-length 512 "
+                           "--global-batch 16 --attention fused");
   EXPECT_EQ(json_of(model + "--pipeline-model-parallel-size 4 --tensor-model-parallel-size=4 "
                             "--seq-length 512 --global-batch-size 16 --attention flash"),
-            json_of(model + "--stages 4 --tensor-parallel 4 --sequence-length 512 "
-                            "--global-batch 16 --attention fused"));
+            own);
+  EXPECT_EQ(json_of(model + "--pp 4 --tp=4 --mbs 1 --gpus 16 --seq-length 512 --global-batch 16 "
+                            "--attention flash"),
+            own);
   EXPECT_EQ(testing::output_of("--help").find("model-parallel-size"), std::string::npos);
 }
 

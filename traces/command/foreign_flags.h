@@ -19,7 +19,7 @@ struct ForeignFlags {
   std::vector<Missing> missing;  // of what we do not have
 };
 
-// Those of Megatron-LM and torchtitan.
+// Those of Megatron-LM and torchtitan, and the short names of papers.
 ForeignFlags trainers_flags();
 
 }  // namespace pipesim
