@@ -1,4 +1,5 @@
 // What `pipesim --explain` and the report say of a model's time and memory.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

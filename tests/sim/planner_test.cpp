@@ -167,9 +167,9 @@ TEST(PlanSearch, FindsWhatTryingEverythingFinds) {
       PlanSearch better = how;
       better.top = 1'000;
       better.below = by_aim(how.aim, all.back()).first;
-      const auto count = std::ranges::count_if(
+      const auto faster = std::ranges::count_if(
           all, [&](const PlanOutcome& one) { return by_aim(how.aim, one).first < better.below; });
-      EXPECT_EQ(std::ssize(planner.best(better).best), count);
+      EXPECT_EQ(std::ssize(planner.best(better).best), faster);
     }
     // Threads and what was asked before change nothing.
     LayoutPlanner other(space, 3);
