@@ -470,15 +470,14 @@ void set_up_plan(CommandLine& command) {
   command.add_flags("Layout; what is not given is searched", axes);
   command.add_flags(
       "Search space",
-      {{"--only", &flags->only, "AXIS=A,B",
-        "values of a layout's flag, as zero=1,2; may be repeated"},
-       {"--fix", &flags->fix, "AXIS=A", "the same as --AXIS A; may be repeated"},
+      {{"--only", &flags->only, "AXIS=A,B", "values of a layout's flag: zero=1,2; may repeat"},
+       {"--fix", &flags->fix, "AXIS=A", "the same as --AXIS A; may repeat"},
        {"--objective", &flags->objective, "NAME",
         "what to minimize: time (default), memory, devices"},
        {"--memory-cap", &flags->memory_cap, "BYTES", "memory limit; default a device's"}});
   command.add_flags(
       "Search",
-      {{"--top", &flags->top, "N", "layouts to print; default 10, which are rebalanced at least"},
+      {{"--top", &flags->top, "N", "layouts to print, rebalanced; default 10"},
        {"--budget", &flags->budget, "T", "stops after this time with the best found so far"},
        {"--threads", &flags->threads, "N", "default all cores; the result is the same"}});
   command.add_flags(

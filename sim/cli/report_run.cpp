@@ -122,7 +122,9 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
     json["limits"] = has_limits ? run_limits_json(*limits) : Json(nullptr);
     json["no_limits_why"] = nullptr;
     if (!has_limits) {
-      json["no_limits_why"] = limits ? limits->failure : "simulating so long a run takes long";
+      json["no_limits_why"] =
+          limits ? limits->failure
+                 : "the run has no whole iteration, or one too long to simulate again";
     }
     print(json.dump(2) + "\n");
     return;
