@@ -676,7 +676,9 @@ TEST(Schedule, PrintsChecksLowersConverts) {
 TEST(Help, NamesOnlyWhatIsThere) {
   for (const char* line : {"--help", "schedules --help", "schedule --help", "schedule check --help",
                            "calibrate --help", "compare --help", "models --help", "clusters --help",
-                           "devices --help", "goodput --help"}) {
+                           "devices --help", "goodput --help", "plan --help", "partition --help",
+                           "whatif --help", "report --help", "software --help", "import --help",
+                           "fit --help", "schedule lower --help", "schedule streams --help"}) {
     const Outcome outcome = call(line);
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.err, "");
