@@ -31,7 +31,7 @@ fi
 # machine's own programs.
 packages=(
   libcli11-dev libfmt-dev "libfmt9 libfmt10" nlohmann-json3-dev rapidjson-dev zlib1g-dev
-  libtomlplusplus-dev libstb-dev
+  libtomlplusplus-dev libstb-dev libxxhash-dev libasio-dev
   libgtest-dev googletest
   libdnnl-dev "libdnnl2 libdnnl3" ocl-icd-libopencl1
   openmpi-bin openmpi-common "libopenmpi3 libopenmpi3t64 libopenmpi40" libopenmpi-dev

@@ -6,6 +6,7 @@ line, then a sentence, and ends with 1 where something that must be is not.
     checks.py recorder FOLDER                          recorder-on-*.log against -off-
     checks.py gaps TRACE.json[.gz]                     between actions of one rank
     checks.py fidelity ROWS                            of bench/fidelity/run.sh
+    checks.py stopped SEED COMMAND...                  SIGTERM strikes it; it saves, and ends with 143
 
 Goals that are of speed (recorder, gaps, fidelity) are told and fail nothing.
 """
@@ -13,8 +14,11 @@ Goals that are of speed (recorder, gaps, fidelity) are told and fail nothing.
 import gzip
 import json
 import pathlib
+import random
 import statistics
+import subprocess
 import sys
+import time
 
 
 def read(path):
@@ -114,8 +118,23 @@ def fidelity(path):
     return True
 
 
+def stopped(seed, *command):
+    folder = pathlib.Path(command[command.index("--checkpoint") + 1])
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
+        # It trains once it has saved; the moment within an iteration is drawn.
+        while not list(folder.glob("*")) and run.poll() is None:
+            time.sleep(0.01)
+        time.sleep(random.Random(int(seed)).uniform(0.2, 1.2))
+        run.terminate()
+        words = run.communicate(timeout=30)[1]
+    print(words.strip())
+    print(json.dumps({"what": "stopped", "seed": int(seed), "status": run.returncode}))
+    assert run.returncode == 143 and "is saved" in words, f"it ended with {run.returncode}"
+    return True
+
+
 def main():
-    checks = {check.__name__: check for check in (same, losses, recorder, gaps, fidelity)}
+    checks = {check.__name__: check for check in (same, losses, recorder, gaps, fidelity, stopped)}
     try:
         sys.exit(0 if checks[sys.argv[1]](*sys.argv[2:]) else 1)
     except (AssertionError, OSError, ValueError) as error:  # json's, too

@@ -141,6 +141,31 @@ part_losses() {
   done
 }
 
+# ---- stop: a run that a scheduler's signal strikes saves itself and ends as it should
+
+part_stop() {
+  local turn folder=$work/stopped
+  for ((turn = 1; turn <= 12; turn++)); do
+    rm -rf "$folder"
+    pipeexec --schedule 1f1b --stages 2 --microbatches 8 --iterations 1000000 --quiet \
+      "${tiny_model[@]}" --precision bf16 --checkpoint "$folder"
+    run 60 "stopped by SIGTERM, turn $turn" "$python" bench/gpu/checks.py stopped "$turn" "${command[@]}"
+  done
+}
+
+# ---- device: what PyTorch's kernels reach
+
+part_device() {
+  if ! "$python" -c 'import torch' 2>/dev/null; then
+    note "device" "left out" "$python has no PyTorch; PYTHON=... names another"
+    return
+  fi
+  local theirs=("$python" bench/gpu/device.py)
+  if [ -n "${own_library_path+set}" ]; then theirs=(env LD_LIBRARY_PATH="$own_library_path" "${theirs[@]}"); fi
+  run 150 "device" "${theirs[@]}"
+  figures "device"
+}
+
 # ---- speed: a block beside PyTorch, products beside cuBLAS, operators beside a copy
 
 part_speed() {
@@ -246,13 +271,23 @@ part_sanitize() {
     note "compute-sanitizer" "left out" "it does not support this device or machine"
     return
   fi
-  for tool in memcheck synccheck initcheck racecheck; do
+  # In slices, each a process: most of their time is the CPU's. What is slowest comes first.
+  local slice slices=3 tests
+  for tool in racecheck initcheck memcheck synccheck; do
     local of_tool=("${common[@]}" --tool "$tool")
-    # Of the library's kernels the shared memory is its own affair.
-    if [ "$tool" = racecheck ]; then of_tool+=(--kernel-regex kns=pipesim); fi
-    run 240 "compute-sanitizer, $tool" "$sanitizer" "${of_tool[@]}" "$test" "$module" \
-      '--gtest_filter=Gpu.*-*Pipelines*:*SumsOfSquares*' &
+    tests='Gpu.*-*Pipelines*:*SumsOfSquares*'
+    # Of the library's kernels the shared memory is its own affair, and some crash under the tool.
+    if [ "$tool" = racecheck ]; then
+      of_tool+=(--kernel-name kns=pipesim)
+      tests+=':*MatrixProducts*'
+    fi
+    for ((slice = 0; slice < slices; slice++)); do
+      run 240 "compute-sanitizer, $tool, slice $((slice + 1))" env GTEST_TOTAL_SHARDS=$slices \
+        GTEST_SHARD_INDEX=$slice "$sanitizer" "${of_tool[@]}" "$test" "$module" \
+        "--gtest_filter=$tests" &
+    done
   done
   wait
+  cat "$work"/logs/compute-sanitizer-*.log | grep -c '^\[       OK' | sed 's/$/ times a test passed under a tool/'
   grep -h 'ERROR SUMMARY\|RACECHECK SUMMARY' "$work"/logs/compute-sanitizer-*.log
 }

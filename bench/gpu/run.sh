@@ -3,8 +3,8 @@
 # says what, how, and what it should come to.
 #
 #   bash bench/gpu/run.sh [OPTION...] [cuda|hip] [FOLDER FOR RESULTS]
-#     --only PART,...      of build, parity, verify, losses, speed, recorder, fidelity,
-#                          nccl, sanitize; default: all, in this order
+#     --only PART,...      of build, parity, verify, losses, stop, device, speed, recorder,
+#                          fidelity, nccl, sanitize; default: all, in this order
 #     --seconds N          leaves out, as failed, what is not done after so long
 #     --with FOLDER        what bench/gpu/carry.sh fetched, for a machine without packages
 #     --binaries FOLDER    of a build that is there, instead of build/gpu; builds nothing
@@ -18,7 +18,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
-all_parts=build,parity,verify,losses,speed,recorder,fidelity,nccl,sanitize
+all_parts=build,parity,verify,losses,stop,device,speed,recorder,fidelity,nccl,sanitize
 only=$all_parts
 seconds=86400
 carried='' binaries='' module='' small=''

@@ -100,6 +100,7 @@ __device__ inline float of_lane_across(float own, unsigned distance) {
   return other;
 }
 
+__device__ inline void warp_barrier() { __syncthreads(); }
 __device__ inline void pair_barrier_pass(int /*pair*/) { __syncthreads(); }
 __device__ inline void pair_barrier_wait(int /*pair*/) { __syncthreads(); }
 
@@ -169,6 +170,9 @@ __device__ inline void load_matrices(std::uint32_t (&word)[4], SharedAddress own
 __device__ inline float of_lane_across(float own, unsigned distance) {
   return __shfl_xor_sync(0xffffffffU, own, static_cast<int>(distance));
 }
+
+// Orders what the warp's lanes read before it and write after it.
+__device__ inline void warp_barrier() { __syncwarp(); }
 
 // For two warps, with a pair number from 1 to 15: the second waits for the writes of the first
 // before its pass.

@@ -230,11 +230,12 @@ __device__ inline void mix(const SumTiles<high, columns>& weights, SharedAddress
   }
 }
 
-// The warp's rows of a tile become the sums times factor[i][j], of fragment i's
-// rows group + 8 j.
+// The warp's rows of a tile, which its lanes may just have read, become the sums times
+// factor[i][j], of fragment i's rows group + 8 j.
 template <int size, int high>
 __device__ inline void write_sums(const SumTiles<high, size>& sums, const float (&factor)[high][2],
                                   SharedAddress to) {
+  warp_barrier();
 #pragma unroll
   for (int i = 0; i < high; ++i) {
 #pragma unroll
