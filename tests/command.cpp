@@ -20,6 +20,15 @@ Outcome run_command(const std::vector<std::string>& argv,
   return RunningCommand(argv, environment).outcome();
 }
 
+int status_without_readers(const std::vector<std::string>& argv) {
+  const TemporaryFolder folder;
+  std::vector<std::string> all{"/bin/sh", "-c",
+                               "mkfifo \"$0\"; exec 3<> \"$0\" > \"$0\" 2>&1 3>&-; exec \"$@\"",
+                               folder / "pipe"};
+  all.insert(all.end(), argv.begin(), argv.end());
+  return run_command(all).status;
+}
+
 RunningCommand::RunningCommand(const std::vector<std::string>& argv,
                                const std::vector<std::string>& environment)
     : folder_(std::make_unique<TemporaryFolder>()) {

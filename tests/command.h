@@ -21,6 +21,9 @@ struct Outcome {
 Outcome run_command(const std::vector<std::string>& argv,
                     const std::vector<std::string>& environment = {});
 
+// Its exit status where its standard output and error are pipes that nobody reads any more.
+int status_without_readers(const std::vector<std::string>& argv);
+
 // The same of a command that runs meanwhile; it is killed where nobody awaits its end.
 class RunningCommand {
  public:

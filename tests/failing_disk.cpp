@@ -3,9 +3,10 @@
 //
 //   PIPESIM_FAULT_FOLDER  what is done to files below it counts
 //   PIPESIM_FAULT_AT      the step that fails, from 1; of a write half is done
-//   PIPESIM_FAULT         kill, stop or term: that signal; full: from then on there is no room;
-//                         readonly: from then on names stay as they are
-//   PIPESIM_FAULT_ON      disk: counts steps of files; clock: looks at the clock, as training does
+//   PIPESIM_FAULT         kill, stop, term or usr1: that signal; full: from then on there is no
+//                         room; readonly: from then on names stay as they are
+//   PIPESIM_FAULT_ON      disk: counts steps of files; clock: looks at the clock, as training does;
+//                         timer: microseconds after the first step of files, whatever is done then
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -22,27 +23,30 @@
 
 namespace {
 
-enum class Fault { none, kill, stop, term, full, readonly };
+enum class Fault { none, kill, stop, term, usr1, full, readonly };
+enum class On { disk, clock, timer };
 enum class Call { name, room, sync };  // changes a name, takes room too, or does neither
 
 struct Plan {
   Fault fault = Fault::none;
   long at = 0;
-  bool by_clock = false;
+  On on = On::disk;
   const char* folder = nullptr;
 
   Plan() {
     const char* what = std::getenv("PIPESIM_FAULT");
     const char* number = std::getenv("PIPESIM_FAULT_AT");
-    const char* on = std::getenv("PIPESIM_FAULT_ON");
+    const char* counted = std::getenv("PIPESIM_FAULT_ON");
     folder = std::getenv("PIPESIM_FAULT_FOLDER");
     if (what == nullptr || number == nullptr || folder == nullptr) return;
-    constexpr std::array<const char*, 6> names{"none", "kill", "stop", "term", "full", "readonly"};
+    constexpr std::array<const char*, 7> names{"none", "kill", "stop",    "term",
+                                               "usr1", "full", "readonly"};
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (std::strcmp(what, names[i]) == 0) fault = static_cast<Fault>(i);
     }
     at = std::atol(number);
-    by_clock = on != nullptr && std::strcmp(on, "clock") == 0;
+    if (counted != nullptr && std::strcmp(counted, "clock") == 0) on = On::clock;
+    if (counted != nullptr && std::strcmp(counted, "timer") == 0) on = On::timer;
   }
   bool covers(const char* path) const {
     return folder != nullptr && std::strncmp(path, folder, std::strlen(folder)) == 0;
@@ -57,22 +61,44 @@ const Plan& plan() {
 std::atomic<long> steps = 0;
 std::array<std::atomic<bool>, 1024> is_ours{};  // by descriptor
 
+// 0: the fault is no signal.
+int signal_of(Fault fault) {
+  switch (fault) {
+    case Fault::kill: return SIGKILL;
+    case Fault::stop: return SIGSTOP;
+    case Fault::term: return SIGTERM;
+    case Fault::usr1: return SIGUSR1;
+    default: return 0;
+  }
+}
+
 void strike() {
-  switch (plan().fault) {
-    case Fault::kill: ::raise(SIGKILL); break;
-    case Fault::stop: ::kill(::getpid(), SIGSTOP); break;
-    case Fault::term: ::kill(::getpid(), SIGTERM); break;
-    default: break;
+  if (const int signal = signal_of(plan().fault); signal != 0) ::kill(::getpid(), signal);
+}
+
+void strike_later(long microseconds) {
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = signal_of(plan().fault);
+  timer_t timer{};
+  itimerspec once{};
+  once.it_value = {microseconds / 1'000'000, microseconds % 1'000'000 * 1000};
+  if (::timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 ||
+      ::timer_settime(timer, 0, &once, nullptr) != 0) {
+    std::abort();
   }
 }
 
 // Counts a step; whether this is the one that is struck.
-bool is_struck() { return !plan().by_clock && ++steps == plan().at; }
+bool is_struck() {
+  if (plan().on == On::timer && ++steps == 1) strike_later(plan().at);
+  return plan().on == On::disk && ++steps == plan().at;
+}
 
 // Whether a step fails, with errno set.
 bool fails(Call call) {
   if (is_struck()) strike();
-  if (plan().by_clock || plan().at == 0 || steps < plan().at) return false;
+  if (plan().on != On::disk || plan().at == 0 || steps < plan().at) return false;
   if (plan().fault == Fault::full && call == Call::room) {
     errno = ENOSPC;
     return true;
@@ -138,7 +164,7 @@ ssize_t write(int file, const void* bytes, std::size_t size) {
       return done + real(file, static_cast<const char*>(bytes) + size / 2, size - size / 2);
     }
   }
-  if (plan().fault == Fault::full && !plan().by_clock && plan().at > 0 && steps >= plan().at) {
+  if (plan().fault == Fault::full && plan().on == On::disk && plan().at > 0 && steps >= plan().at) {
     errno = ENOSPC;
     return -1;
   }
@@ -173,7 +199,7 @@ int rmdir(const char* path) {
 int clock_gettime(clockid_t clock, timespec* time) {
   static const auto real =
       next("clock_gettime", static_cast<int (*)(clockid_t, timespec*)>(nullptr));
-  if (plan().by_clock && ++steps == plan().at) strike();
+  if (plan().on == On::clock && ++steps == plan().at) strike();
   return real(clock, time);
 }
 

@@ -131,7 +131,7 @@ std::optional<std::int64_t> size_of_file(const std::string& path) {
 }
 
 MappedFile::MappedFile(const std::string& path) {
-  const Descriptor file(open_again(path.c_str(), O_RDONLY));
+  const Descriptor file(open_again(path.c_str(), O_RDONLY | O_NONBLOCK));  // no pipe's writer
   struct stat facts {};
   if (file.number() < 0 || ::fstat(file.number(), &facts) != 0) {
     throw input_error(failure(path, "can't be read"));

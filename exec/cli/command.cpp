@@ -13,6 +13,7 @@
 #include "exec/cli/layout.h"
 #include "exec/cli/rank_list.h"
 #include "exec/cli/report.h"
+#include "exec/cli/signal_thread.h"
 #include "exec/cli/stop_signal.h"
 #include "exec/device/devices.h"
 #include "exec/run/agreement.h"
@@ -205,6 +206,7 @@ std::unique_ptr<Transport> start_mpi(const Ranks& ranks, const std::optional<Lau
 }  // namespace
 
 void run_command(const Flags& flags, const std::optional<Launch>& launch) {
+  const SignalThread signal_thread;
   if (links_devices(flags.transport.value_or(""))) prepare_for_links();
   if (flags.list_devices) {
     if (!launch || launch->rank == 0) print(device_list());

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 
+#include "traces/base/part_file.h"
 #include "traces/base/text.h"
 #include "traces/print/terminal.h"
 
@@ -18,14 +19,16 @@ constexpr std::array<int, 2> signals{SIGTERM, SIGUSR1};
 std::atomic<int> number = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
-extern "C" void take_down(int signal) { number = signal; }
+extern "C" void take_down(int signal) {
+  number = signal;
+  remove_parts_on(signal);
+}
 
 void handle(void (*handler)(int)) {
   for (const int signal : signals) {
     struct sigaction action {};
     action.sa_handler = handler;
     action.sa_flags = SA_RESTART;
-    if (handler == take_down) action.sa_flags |= static_cast<int>(SA_RESETHAND);
     ::sigaction(signal, &action, nullptr);
   }
 }
@@ -43,6 +46,8 @@ std::optional<int> StopSignal::received() {
   const int signal = number;
   return signal == 0 ? std::nullopt : std::optional(signal);
 }
+
+void StopSignal::receive(int signal) { number = signal; }
 
 void warn_of_damage(const std::string& damage) {
   complain(fmt::format("pipeexec: passes over a checkpoint: {}\n", printable(damage)));

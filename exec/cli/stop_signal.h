@@ -2,7 +2,7 @@
 // on SIGTERM it ends its ranks itself.
 //
 // While an object exists, the first signal is recorded, for a run that saves itself and ends; the
-// second ends the process as usual. One object at a time.
+// second ends the process as usual. One object at a time; its handlers run on a SignalThread.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,8 @@ class StopSignal {
 
   // Its number. Any thread.
   static std::optional<int> received();
+  // As if the signal had arrived, for another reason to stop.
+  static void receive(int signal);
 };
 
 // Rank 0's messages about checkpoints on standard error: a skipped one; and that a run has stopped

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include "exec/run/clock.h"
@@ -107,7 +108,13 @@ Journal::Journal(const SupervisedCommand& command, std::optional<std::string> tr
       say_(std::move(say)),
       zero_ns_(Clock::monotonic_ns()),
       zero_wall_ns_(system_clock_ns()) {
-  if (trace_) write_file(*trace_, trace_json());
+  if (!trace_) return;
+  if (std::filesystem::exists(*trace_) && !std::filesystem::is_regular_file(*trace_)) {
+    throw input_error(fmt::format(
+        "--trace: {} is not a regular file, and is rewritten at each event; name a file",
+        quote(*trace_)));
+  }
+  write_file(*trace_, trace_json());
 }
 
 std::int64_t Journal::now_ns() const { return Clock::monotonic_ns() - zero_ns_; }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,10 +66,16 @@ std::vector<RunningProcess> all_processes() {
   return all;
 }
 
+// Whether it is a pipe whose reader has gone.
+bool has_no_reader(int output) {
+  pollfd asked{output, 0, 0};
+  return ::poll(&asked, 1, 0) == 1 && (asked.revents & POLLERR) != 0;
+}
+
 // Everything is prepared before the fork: only few functions are safe after it.
 [[noreturn]] void become(const std::vector<char*>& words, const std::vector<char*>& environment,
-                         const std::vector<std::string>& paths, int input, int output, int failures,
-                         pid_t parent, const sigset_t& signals) {
+                         const std::vector<std::string>& paths, int nothing, int output,
+                         int failures, pid_t parent, const sigset_t& signals) {
   const auto fail = [&] {
     const int error = errno;
     const ssize_t wrote = ::write(failures, &error, sizeof(error));
@@ -77,9 +84,14 @@ std::vector<RunningProcess> all_processes() {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
-  if (::dup2(input, STDIN_FILENO) < 0) fail();
+  if (::dup2(nothing, STDIN_FILENO) < 0) fail();
   if (output >= 0 && ::dup2(output, STDOUT_FILENO) < 0) fail();
+  // Its first line would end a launcher or a shell's script.
+  for (const int printed : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (has_no_reader(printed) && ::dup2(nothing, printed) < 0) fail();
+  }
   std::signal(SIGXFSZ, SIG_DFL);
+  std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGCHLD, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &signals, nullptr);
   int error = ENOENT;
@@ -174,7 +186,7 @@ pid_t Processes::start(const ProcessStart& what) {
     return input_error(fmt::format("cannot run {}: {}; is it on the path?",
                                    quote(what.words.front()), std::strerror(error)));
   };
-  const OwnedFile input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const OwnedFile nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw fail(errno);
   const OwnedFile told(ends[0]);
@@ -183,7 +195,7 @@ pid_t Processes::start(const ProcessStart& what) {
   const pid_t child = ::fork();
   if (child < 0) throw fail(errno);
   if (child == 0) {
-    become(words, environment, paths, input.get(), what.output, failures.get(), parent, before_);
+    become(words, environment, paths, nothing.get(), what.output, failures.get(), parent, before_);
   }
   failures.reset();
   int error = 0;

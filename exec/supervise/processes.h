@@ -48,8 +48,9 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  // Runs a program in its own process group, without input. It gets SIGTERM if this process ends
-  // before it. Throws an input error if it can't be run.
+  // Runs a program in its own process group, without input; what it prints to a pipe without a
+  // reader is lost. It gets SIGTERM if this process ends before it. Throws an input error if it
+  // can't be run.
   pid_t start(const ProcessStart& what);
 
   // Waits until a child has ended or a signal has arrived, or the time is over; returns the signal,

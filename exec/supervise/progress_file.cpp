@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,13 +32,24 @@ std::string progress_record(const RunProgress& progress) {
   return fmt::format("{:<{}}\n", text, progress_record_bytes - 1);
 }
 
+// -1 if it can't be opened, or, with errno 0, if it is a pipe or a device, which might keep
+// waiting.
+int open_regular(const std::string& path, int flags) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) {
+    errno = 0;
+    return -1;
+  }
+  return ::open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC, 0666);
+}
+
 }  // namespace
 
-ProgressFile::ProgressFile(std::string path)
-    : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)) {
+ProgressFile::ProgressFile(std::string path) : file_(open_regular(path, O_WRONLY | O_CREAT)) {
   if (file_ >= 0) return;
+  const std::string why = errno != 0 ? std::strerror(errno) : "it is not a regular file";
   throw input_error(fmt::format("{}: cannot write {}: {}; name a file that can be written",
-                                progress_variable, quote(path), std::strerror(errno)));
+                                progress_variable, quote(path), why));
 }
 
 ProgressFile::~ProgressFile() { ::close(file_); }
@@ -72,7 +84,7 @@ std::unique_ptr<ProgressFile> asked_progress_file() {
 }
 
 std::optional<RunProgress> read_progress(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = open_regular(path, O_RDONLY);
   if (file < 0) return std::nullopt;
   std::array<char, progress_record_bytes> bytes{};
   const ssize_t got = ::pread(file, bytes.data(), bytes.size(), 0);

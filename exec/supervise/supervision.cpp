@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "exec/supervise/supervisor.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -21,7 +22,7 @@ constexpr std::int64_t shortest_look_ns = 5'000'000;
 // Checks within the time after which a run counts as hung.
 constexpr std::int64_t looks_a_timeout = 20;
 
-// The time limit of --ranks-available.
+// The time limit of --ranks-available, or --timeout if that is shorter.
 constexpr std::int64_t probe_patience_ns = 60'000'000'000;
 
 // Attempts without progress before the next alternative is tried.
@@ -44,7 +45,9 @@ Supervision::Supervision(const SupervisedCommand& command, const SupervisionOrde
         "-n, as in mpirun -n 4",
         layout.name()));
   }
-  probe_.emplace(processes_, *orders.available, probe_patience_ns);
+  probe_.emplace(
+      processes_, *orders.available,
+      orders.timeout_ns > 0 ? std::min(orders.timeout_ns, probe_patience_ns) : probe_patience_ns);
 }
 
 Supervision::Conclusion Supervision::run() {
@@ -65,7 +68,7 @@ std::optional<Supervision::Conclusion> Supervision::choose_layout() {
     if (!probe_->is_running()) probe_->start(journal_.now_ns());
     std::optional<RanksProbe::Answer> answer;
     while (!(answer = probe_->answer(journal_.now_ns()))) {
-      const std::int64_t left = probe_->deadline_ns() - journal_.now_ns();
+      const std::int64_t left = probe_->time_to_look(journal_.now_ns());
       if (const auto signal = processes_.wait(left)) return told_while_waiting(*signal);
     }
     if (!answer->ranks) {
@@ -117,7 +120,8 @@ void Supervision::run_attempt() {
   ::unlink(orders_.progress.c_str());
   journal_.begin_attempt(layout_);
   id_ = processes_.start({.words = command_.layouts[layout_].words,
-                          .environment = {{progress_variable, orders_.progress}},
+                          .environment = {{progress_variable, orders_.progress},
+                                          {supervisor_variable, supervisor_value()}},
                           .output = orders_.output});
   has_started_ = true;
   progressed_ns_ = journal_.now_ns();
@@ -241,7 +245,8 @@ std::int64_t Supervision::time_to_look(std::int64_t now_ns) const {
   } else {
     if (kills_ < orders_.kill_at_ns.size()) until = std::min(until, orders_.kill_at_ns[kills_]);
     if (probe_ && layout_ > 0) {
-      until = std::min(until, probe_->is_running() ? probe_->deadline_ns() : next_probe_ns_);
+      until = std::min(
+          until, probe_->is_running() ? now_ns + probe_->time_to_look(now_ns) : next_probe_ns_);
     }
   }
   return std::max<std::int64_t>(until - now_ns, 0);

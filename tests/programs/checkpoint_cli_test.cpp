@@ -173,6 +173,15 @@ TEST(CheckpointCommand, SavesWhenItIsToldToStop) {
   }
 }
 
+TEST(CheckpointCommand, NeedsNoReaderOfItsLog) {
+  const TemporaryFolder folder;
+  const std::string line = two_stages +
+                           " --warmup 0 --iterations 4 --checkpoint-every 2 --checkpoint " +
+                           (folder / "ck");
+  EXPECT_EQ(testing::status_without_readers(testing::pipeexec_argv(line + " --json")), 0);
+  EXPECT_TRUE(fs::exists(folder / "ck/iteration-00000004"));
+}
+
 // Its losses are no numbers, and are so in the manifest.
 TEST(CheckpointCommand, ADivergedTrainingGoesOn) {
   const TemporaryFolder folder;

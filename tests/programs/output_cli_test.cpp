@@ -1,5 +1,6 @@
 // Where output and memory are of no use: what pipesim says, and that nothing is left behind.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <string>
@@ -28,6 +29,17 @@ TEST(Output, SaysWhyStandardOutputFailed) {
     EXPECT_EQ(outcome.status, 1) << line;
     EXPECT_EQ(outcome.err, "pipesim: cannot write to standard output: No space left on device\n");
   }
+}
+
+// The work is done, and files are written.
+TEST(Output, IsLostWhereItsReaderHasGone) {
+  const testing::TemporaryFolder folder;
+  const std::string trace = folder / "t.json";
+  EXPECT_EQ(
+      testing::status_without_readers({PIPESIM_COMMAND, "--schedule", "1f1b", "--stages", "30",
+                                       "--microbatches", "80", "--json", "--trace", trace}),
+      0);
+  EXPECT_TRUE(read_file(trace).ends_with("}\n"));
 }
 
 TEST(Input, IsRefusedWhereMemoryRunsOut) {
@@ -100,6 +112,16 @@ TEST(Output, NeverReplacesAnotherOrAnInput) {
 }
 
 // Refused with the estimate, before memory runs out.
+// Pipes are read, but not for ever.
+TEST(Input, IsRefusedWhereItDoesNotEnd) {
+  const Outcome blanks = shell("head -c 300M /dev/zero | \"$PIPESIM\" report /dev/stdin");
+  EXPECT_EQ(blanks.status, 2);
+  EXPECT_NE(blanks.err.find("nothing but blanks for 256.0 MiB"), std::string::npos) << blanks.err;
+  const testing::TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "t.json").c_str(), 0600), 0);
+  expect_refused("report " + folder.path().string(), 2, "is a folder without .json");
+}
+
 TEST(Input, RefusesWhatTheProcessMayNotTake) {
 #ifndef PIPESIM_SANITIZED  // whose memory counts as its address space
   for (const char* line : {"--schedule zb-h1 --stages 8 --microbatches 400000 --json",

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "tests/command.h"
 #include "tests/files.h"
@@ -413,10 +416,47 @@ TEST(Supervise, RefusesWithASentence) {
   refuse(with({"--ranks-available", "echo 4"}), "number of ranks that the command needs");
   refuse(with({"--trace", "/nowhere/trace.json"}), "/nowhere/trace.json");
   refuse(with({"--progress", "/nowhere/progress"}), "/nowhere/progress");
+  ASSERT_EQ(::mkfifo((stage / "pipe").c_str(), 0600), 0);
+  for (const std::string& path : {stage / "pipe", std::string("/dev/null"), stage / "."}) {
+    refuse(with({"--progress", path}), "it is not a regular file");
+    refuse(with({"--trace", path}), "is not a regular file, and is rewritten");
+    EXPECT_TRUE(std::filesystem::exists(path));
+  }
   EXPECT_FALSE(std::filesystem::exists(stage / "starts"));
   refuse(with({"--ranks-available", "echo many"}, "4"), "printed 'many' and not a number");
   refuse(with({"--ranks-available", "exit 3"}, "4"), "exit status 3");
+  refuse(with({"--ranks-available", "yes"}, "4"), "printed more than 64.0 KiB, and was ended");
+  refuse(with({"--ranks-available", "sleep 1000", "--timeout", "100ms"}, "4"),
+         "has not ended within 100.0 ms, and was ended");
   EXPECT_FALSE(std::filesystem::exists(stage / "starts"));
+}
+
+// Neither supervise, nor what it restarts, nor a line that this prints.
+TEST(Supervise, GoesOnWhenNobodyReadsItsLog) {
+  const Stage stage("echo \"start $start\"\n[ $start = 3 ] || exit 7\n");
+  EXPECT_EQ(testing::status_without_readers(stage.words("--trace " + (stage / "trace.json"))), 0);
+  EXPECT_EQ(stage.starts().size(), 3U);
+  EXPECT_EQ(names_on(stage.trace(), 0),
+            std::vector<std::string>({"attempt 1", "attempt 2", "attempt 3"}));
+}
+
+// A script that hears no signal stands between it and the rank. Whoever runs holds the pipe open.
+TEST(Supervise, RanksEndWhenItIsKilled) {
+  const Stage stage("");
+  ASSERT_EQ(::mkfifo((stage / "log").c_str(), 0600), 0);
+  RunningCommand running(
+      {"/bin/sh", "-c",
+       "exec " PIPEEXEC_COMMAND
+       " supervise -- /bin/sh -c 'trap \"\" TERM; \"$@\"; :' sh " PIPEEXEC_COMMAND
+       " --schedule 1f1b --stages 2 --microbatches 2 --micro-batch-size 1 --sequence-length 8 "
+       "--iterations 100000 --checkpoint-every 5 --keep 1 --checkpoint '" +
+           (stage / "ck") + "' > '" + (stage / "log") + "' 2>&1"});
+  std::ifstream log(stage / "log");
+  while (!std::filesystem::exists(stage / "ck/latest")) std::this_thread::yield();
+  running.strike(SIGKILL);
+  const std::string said((std::istreambuf_iterator<char>(log)), std::istreambuf_iterator<char>());
+  EXPECT_NE(said.find("pipeexec: stopped by signal 15 after iteration "), std::string::npos)
+      << said;
 }
 
 TEST(Supervise, SaysWhatCannotBeRun) {

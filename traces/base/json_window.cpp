@@ -107,9 +107,14 @@ char JsonWindow::peek() {
     window_[at_] = behind_;
     is_held_ = false;
   }
+  const std::int64_t begin = passed_ + static_cast<std::int64_t>(at_);
   for (;;) {
     while (window_[at_] == ' ') ++at_;
     if (at_ < end_ || !fill()) return window_[at_];
+    if (passed_ - begin > static_cast<std::int64_t>(most_bytes)) {
+      throw input_error(fmt::format("{}: byte {}: nothing but blanks for {}; does the file end?",
+                                    file_.path(), format_count(begin), format_bytes(most_bytes)));
+    }
   }
 }
 

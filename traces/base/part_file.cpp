@@ -29,12 +29,21 @@ extern "C" void remove_parts(int signal) {
   std::raise(signal);
 }
 
+}  // namespace
+
+void remove_parts_on(int signal) {
+  struct sigaction action {};
+  action.sa_handler = remove_parts;
+  ::sigaction(signal, &action, nullptr);
+}
+
+namespace {
+
 bool handle_signals() {
   for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
     struct sigaction action {};
     if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) continue;
-    action.sa_handler = remove_parts;
-    ::sigaction(signal, &action, nullptr);
+    remove_parts_on(signal);
   }
   return true;
 }

@@ -28,4 +28,7 @@ class PartFile {
   std::optional<std::size_t> slot_;
 };
 
+// From now on this signal ends the process after a removal of such files. Handlers may call it.
+void remove_parts_on(int signal);
+
 }  // namespace pipesim

@@ -256,7 +256,9 @@ void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
 }
 
 int CommandLine::run(int argc, char** argv, const std::function<void(const Error&)>& elsewhere) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write()
+  // A file size limit and a reader that has gone are errors of write().
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
   occupy_standard_descriptors();
   const auto fail = [&](const Error& error) {
     if (elsewhere) {

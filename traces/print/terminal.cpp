@@ -52,7 +52,8 @@ Terminal terminal_of(int descriptor) {
 
 namespace {
 
-[[noreturn]] void fail_printing() {
+void fail_printing() {
+  if (errno == EPIPE) return;
   throw work_error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 

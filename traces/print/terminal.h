@@ -19,7 +19,8 @@ struct Terminal {
 Terminal terminal_of(int descriptor);
 Terminal standard_output();
 
-// Writes to standard output; throws a work error if that fails.
+// Writes to standard output; throws a work error if that fails. Text whose reader has gone is lost:
+// work that it would only report must not end by that.
 void print(std::string_view text);
 // Flushes it; for main, once all is printed.
 void finish_printing();

@@ -196,7 +196,8 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
     for (const auto& entry : std::filesystem::directory_iterator(path, failed)) {
       const std::string name = entry.path().string();
       const bool is_trace = name.ends_with(".json") || name.ends_with(".json.gz");
-      if (is_trace && !is_folder(name)) files.push_back(name);
+      // A pipe that happens to lie there may have no writer.
+      if (is_trace && !is_folder(name) && !entry.is_fifo(failed)) files.push_back(name);
     }
     if (files.size() == before) {
       throw input_error(fmt::format(
