@@ -31,7 +31,7 @@ class DelayedTransport final : public exec::Transport {
   bool test(exec::Ticket ticket) override;
   std::size_t wait_any_until(std::span<const exec::Ticket> tickets, Time until) override;
   void abandon() override;
-  void fail() override { inner_.fail(); }
+  void fail(const Error& why) override { inner_.fail(why); }
 
   // How often something was held back, or denied when it was done.
   std::int64_t delays() const { return delays_; }

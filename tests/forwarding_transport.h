@@ -27,7 +27,7 @@ class ForwardingTransport : public exec::Transport {
   std::string awaited(exec::Ticket ticket) const override { return inner_.awaited(ticket); }
   Limits limits() const override { return inner_.limits(); }
   void abandon() override { inner_.abandon(); }
-  void fail() override { inner_.fail(); }
+  void fail(const Error& why) override { inner_.fail(why); }
 
  private:
   exec::Transport& inner_;

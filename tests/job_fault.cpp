@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
   training.tensor_parallel = shards;
   training.record_details = !trace_path.empty();
   training.iterations = 3;
-  const bool went_well = run_as_process(
+  const auto failure = run_as_process(
       *job,
       [&](exec::Transport& own) {
         std::int64_t sends = 0;
@@ -104,6 +104,6 @@ int main(int argc, char** argv) {
       [&](const std::string& error) {
         fmt::print(stderr, "job_fault: rank {}: {}\n", job->rank(), error);
       });
-  if (!went_well) return 1;
+  if (failure) return failure->exit_status();
   if (job->rank() == 0) fmt::print("done\n");
 }

@@ -67,9 +67,9 @@ void run_over_tcp(int ranks, std::optional<std::int64_t> eager_limit_bytes,
                                                     eager_limit_bytes);
           try {
             work(*own);
-          } catch (...) {
+          } catch (const Error& error) {
             errors[static_cast<std::size_t>(rank)] = std::current_exception();
-            own->fail();
+            own->fail(error);
           }
         } catch (...) {
           errors[static_cast<std::size_t>(rank)] = std::current_exception();

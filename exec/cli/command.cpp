@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <span>
 
@@ -116,7 +117,7 @@ void list_ranks(const Flags& flags, const Ranks& ranks, Transport& transport, co
 // Runs one rank, from flags to the report. Ranks agree that all could set up, and finally on the
 // outcome.
 void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
-              const std::optional<Launch>& launch, std::optional<int>& stopped_by) {
+              const std::optional<Launch>& launch, std::atomic<int>& stopped_by) {
   const bool launched = ranks.by_mpi && launch;
   const bool first = control.rank() == 0;
   Task task;
@@ -168,7 +169,8 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
                                        trace ? &*trace : nullptr, {}, checkpointing);
   progress.reset();
   if (result.stopped_at) {
-    if (first) stopped_by = tell_stop(*result.stopped_at, "iteration", training.saves->folder);
+    stopped_by = broadcast_value(
+        transport, first ? tell_stop(*result.stopped_at, "iteration", training.saves->folder) : 0);
     return;
   }
   agree(transport, [&] {
@@ -215,7 +217,7 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
   const Ranks ranks = choose_ranks(flags, launch);
   std::optional<StopSignal> stop_signal;
   if (flags.checkpoints.folder) stop_signal.emplace();
-  std::optional<int> stopped_by;  // rank 0's, if it is in this process
+  std::atomic<int> stopped_by = 0;  // the signal that all ranks were stopped by, or 0
   std::optional<InputCommand> input;
   if (flags.input.pipeline) input.emplace(flags, ranks, launch);
   const RankWork work = [&](Transport& transport) {
@@ -229,16 +231,26 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
   if (!ranks.by_mpi && !ranks.tcp) {
     run_as_threads(ranks.count, ranks.eager_limit_bytes, work,
                    input ? Processors::shared : Processors::one_each);
-    if (stopped_by) std::exit(128 + *stopped_by);
+    if (stopped_by != 0) std::exit(128 + stopped_by);
     return;
   }
   std::unique_ptr<Transport> transport = ranks.tcp ? connect(ranks) : start_mpi(ranks, launch);
-  const bool went_well = run_as_process(*transport, work, [&](const std::string& error) {
-    complain(fmt::format("pipeexec: rank {}: {}\n", transport->rank(), printable(error)));
-  });
+  std::optional<Error> failure;
+  try {
+    failure = run_as_process(*transport, work, [&](const std::string& error) {
+      complain(fmt::format("pipeexec: rank {}: {}\n", transport->rank(), printable(error)));
+    });
+  } catch (const AgreedError& error) {
+    // Rank 0 tells it while the others still wait for it: a launcher may end all once one has
+    // failed.
+    if (!launch || flags.rank || transport->rank() == 0) {
+      complain(fmt::format("pipeexec: {}\n", printable(error.what())));
+    }
+    failure = error;
+  }
   transport.reset();
-  if (!went_well) std::exit(1);  // everything is printed
-  if (stopped_by) std::exit(128 + *stopped_by);
+  if (failure) std::exit(failure->exit_status());  // everything is printed
+  if (stopped_by != 0) std::exit(128 + stopped_by);
 }
 
 void pass_on(const Error& error, const Flags& flags, const Launch& launch) {
@@ -251,7 +263,8 @@ void pass_on(const Error& error, const Flags& flags, const Launch& launch) {
   // If rank 0 has found the same, it ends the job while this one waits for it.
   try {
     agree(*make_mpi_transport(), [&] { throw error; });
-  } catch (const AgreedError&) {
+  } catch (const AgreedError& agreed) {
+    std::exit(agreed.exit_status());
   }
 }
 

@@ -11,8 +11,8 @@ namespace pipesim::exec {
 void run_command(const Flags& flags, const std::optional<Launch>& launch);
 
 // For a launched rank that does not print: passes an error that only this rank may have to the one
-// that prints. Does nothing if all ranks know it. Before TCP connects them there is no other rank:
-// then this rank prints it, and exits.
+// that prints, and exits. Does nothing if all ranks know it. Before TCP connects them there is no
+// other rank: then this rank prints it.
 void pass_on(const Error& error, const Flags& flags, const Launch& launch);
 
 }  // namespace pipesim::exec

@@ -8,6 +8,7 @@
 #include "exec/cli/stop_signal.h"
 #include "exec/run/agreement.h"
 #include "exec/supervise/progress_file.h"
+#include "exec/transport/collectives.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -23,7 +24,7 @@ void InputCommand::make_job(int ranks) {
   process_.emplace(*job_, !ranks_.by_mpi && !ranks_.tcp);
 }
 
-void InputCommand::run_rank(Transport& transport, std::optional<int>& stopped_by) {
+void InputCommand::run_rank(Transport& transport, std::atomic<int>& stopped_by) {
   const bool launched = ranks_.by_mpi && launch_;
   const bool first = transport.rank() == 0;
   std::optional<OutputFile> trace;
@@ -48,7 +49,8 @@ void InputCommand::run_rank(Transport& transport, std::optional<int>& stopped_by
       run_input_session(*job_, *process_, transport, on_epoch, {}, checkpointing);
   progress.reset();
   if (result.stopped_at) {
-    if (first) stopped_by = tell_stop(*result.stopped_at, "batch", job_->saves->folder);
+    stopped_by = broadcast_value(
+        transport, first ? tell_stop(*result.stopped_at, "batch", job_->saves->folder) : 0);
     return;
   }
   agree(transport, [&] {

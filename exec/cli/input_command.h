@@ -1,6 +1,7 @@
 // Runs pipeexec with an input pipeline, given its flags.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 
@@ -16,9 +17,9 @@ class InputCommand {
   InputCommand(const Flags& flags, const Ranks& ranks, const std::optional<Launch>& launch)
       : flags_(flags), ranks_(ranks), launch_(launch) {}
 
-  // On each rank's thread, from flags to the report, which rank 0 prints; rank 0 gets the signal
-  // that stopped the run.
-  void run_rank(Transport& transport, std::optional<int>& stopped_by);
+  // On each rank's thread, from flags to the report, which rank 0 prints; stores the signal that
+  // stopped the run, the same on all ranks.
+  void run_rank(Transport& transport, std::atomic<int>& stopped_by);
 
  private:
   // Made by the first caller; an input error is thrown to all.

@@ -193,7 +193,7 @@ void check_input_flags(const CommandLine& program, const Flags& flags) {
                                                  "--json",           "--quiet",
                                                  "--checkpoint",     "--checkpoint-every",
                                                  "--keep",           "--async-checkpoint",
-                                                 "--resume"});
+                                                 "--resume",         "--token"});
   if (!other.empty()) {
     throw input_error(fmt::format(
         "{}: it does not apply to an input pipeline; omit it or --input-pipeline", other));

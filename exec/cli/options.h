@@ -27,7 +27,7 @@ struct Flags {
   bool sequence_parallel = false;
   Flag iterations, warmup, accumulate, seed, learning_rate, recompute, attention, precision;
   Flag device, costs, pace, faults, transport, eager_limit, timeout;
-  Flag rank, ranks, master;
+  Flag rank, ranks, master, token;
   CheckpointFlags checkpoints;
   Flag trace, layout_picture;
   bool verify = false;

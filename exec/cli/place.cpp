@@ -28,15 +28,18 @@ int parse_rank(std::string_view text, int ranks) {
 
 std::optional<TcpPlace> find_place(const Flags& flags, const std::optional<Launch>& launch,
                                    const std::string& transport) {
-  const std::pair<const Flag*, std::string_view> own[] = {
-      {&flags.rank, "--rank"}, {&flags.ranks, "--ranks"}, {&flags.master, "--master"}};
+  const std::pair<const Flag*, std::string_view> own[] = {{&flags.rank, "--rank"},
+                                                          {&flags.ranks, "--ranks"},
+                                                          {&flags.master, "--master"},
+                                                          {&flags.token, "--token"}};
   if (transport != "tcp") {
     for (const auto& [flag, name] : own) {
       const bool counts_threads =
           flag == &flags.ranks && flags.input.pipeline && transport == "local";
       if (*flag && !counts_threads) {
-        throw input_error(fmt::format(
-            "{}: only --transport tcp is told its ranks; that of this run is {}", name, transport));
+        throw input_error(fmt::format("{}: only --transport tcp {}; that of this run is {}", name,
+                                      flag == &flags.token ? "takes one" : "is told its ranks",
+                                      transport));
       }
     }
     return std::nullopt;
@@ -74,6 +77,8 @@ std::optional<TcpPlace> find_place(const Flags& flags, const std::optional<Launc
     throw input_error(
         "--master is missing: give rank 0's HOST:PORT, or set MASTER_ADDR and MASTER_PORT");
   }
+  place.token = token_of(flags.token ? parse_token(*flags.token, "--token")
+                                     : find_token(std::getenv, flags.rank ? std::nullopt : launch));
   return place;
 }
 

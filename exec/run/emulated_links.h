@@ -39,7 +39,7 @@ class EmulatedLinks final : public Transport {
   std::string awaited(Ticket ticket) const override;
   Limits limits() const override { return below_.limits(); }
   void abandon() override;
-  void fail() override { below_.fail(); }
+  void fail(const Error& why) override { below_.fail(why); }
 
  private:
   struct Message {

@@ -43,17 +43,19 @@ void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes, co
                     Processors processors) {
   LocalWorld world(ranks, eager_limit_bytes);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
-  const auto fail = [&](int rank, std::exception_ptr error) {
+  const auto fail = [&](int rank, std::exception_ptr error, const Error& why) {
     errors[static_cast<std::size_t>(rank)] = std::move(error);
-    world.transport(rank).fail();
+    world.transport(rank).fail(why);
   };
   const auto work_of = [&](int rank) {
     if (processors == Processors::one_each) keep_to_processor(rank, ranks);
     wake_in_time();
     try {
       work(world.transport(rank));
+    } catch (const Error& error) {
+      fail(rank, std::current_exception(), error);
     } catch (...) {
-      fail(rank, std::current_exception());
+      fail(rank, std::current_exception(), work_error("by an exception"));
     }
   };
   {
@@ -62,9 +64,9 @@ void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes, co
       try {
         threads.emplace_back(work_of, rank);
       } catch (const std::system_error& error) {
-        fail(rank,
-             std::make_exception_ptr(work_error(fmt::format(
-                 "cannot start thread {} of {}: {}", rank + 1, ranks, error.code().message()))));
+        const Error why = work_error(fmt::format("cannot start thread {} of {}: {}", rank + 1,
+                                                 ranks, error.code().message()));
+        fail(rank, std::make_exception_ptr(why), why);
         break;
       }
     }
@@ -81,30 +83,36 @@ void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes, co
   if (secondary) std::rethrow_exception(secondary);
 }
 
-bool run_as_process(Transport& transport, const RankWork& work,
-                    const std::function<void(const std::string& error)>& last_words) {
+std::optional<Error> run_as_process(
+    Transport& transport, const RankWork& work,
+    const std::function<void(const std::string& error)>& last_words) {
   wake_in_time();
   // Patience of the others ends about now, too, and a rank that has aborted has a reason: let each
   // report what it waits for.
   const auto wait_for_theirs = [] { std::this_thread::sleep_for(std::chrono::seconds(1)); };
+  std::optional<Error> failure;
   try {
     work(transport);
-    return true;
+    return std::nullopt;
   } catch (const AgreedError&) {
     throw;
   } catch (const TimedOut& error) {
+    failure = error;
     last_words(error.what());
     wait_for_theirs();
   } catch (const PeerLost& error) {
+    failure = error;
     last_words(error.what());
     wait_for_theirs();
   } catch (const Error& error) {
+    failure = error;
     last_words(error.what());
   } catch (const std::bad_alloc&) {
+    failure = input_error(out_of_memory);
     last_words(out_of_memory);
   }
-  transport.fail();
-  return false;
+  transport.fail(*failure);
+  return failure;
 }
 
 }  // namespace pipesim::exec

@@ -22,8 +22,9 @@ void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes, co
                     Processors processors = Processors::one_each);
 
 // Runs `work` for this process's rank. Throws agreed errors; any other ends the whole job, after a
-// call of `last_words`: then this returns false, unless the transport has ended the process.
-bool run_as_process(Transport& transport, const RankWork& work,
-                    const std::function<void(const std::string& error)>& last_words);
+// call of `last_words`: then this returns it, unless the transport has ended the process.
+std::optional<Error> run_as_process(
+    Transport& transport, const RankWork& work,
+    const std::function<void(const std::string& error)>& last_words);
 
 }  // namespace pipesim::exec

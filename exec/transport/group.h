@@ -37,7 +37,7 @@ class GroupTransport final : public Transport {
   Limits limits() const override { return below_.limits(); }
   // Affect everything below, and all ranks below.
   void abandon() override { below_.abandon(); }
-  void fail() override { below_.fail(); }
+  void fail(const Error& why) override { below_.fail(why); }
 
   bool has_library_sums() const override { return below_.has_library_sums(); }
   // Over all of the group's ranks.

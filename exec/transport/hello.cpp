@@ -8,6 +8,20 @@
 
 namespace pipesim::exec {
 
+JobToken token_of(std::string_view text) {
+  JobToken token{};
+  std::ranges::copy(text.substr(0, token.size()), token.begin());
+  return token;
+}
+
+bool same_token(const JobToken& one, const JobToken& other) {
+  volatile unsigned difference = 0;  // or the compiler might stop at the first
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    difference = difference | static_cast<unsigned char>(one[i] ^ other[i]);
+  }
+  return difference == 0;
+}
+
 void check_hello(const Hello& hello, int ranks, const std::string& from,
                  const std::string& same_rank_from) {
   if (hello.version != hello_version) {

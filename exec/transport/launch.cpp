@@ -75,6 +75,34 @@ std::optional<Master> find_master(const Environment& environment) {
   return Master{host, static_cast<std::uint16_t>(taken ? *port % highest_port + 1 : *port)};
 }
 
+std::string find_token(const Environment& environment, const std::optional<Launch>& launch) {
+  if (const char* own = environment("PIPEEXEC_TOKEN")) {
+    return parse_token(own, "the environment's PIPEEXEC_TOKEN");
+  }
+  const auto name_by = [&](const char* variable) {
+    const char* name = environment(variable);
+    const std::string_view text = name == nullptr ? "" : name;
+    return std::string(text.substr(text.size() - std::min(text.size(), JobToken().size())));
+  };
+  if (!launch) return {};
+  if (launch->launcher == "mpirun") return name_by("PMIX_NAMESPACE");
+  if (launch->launcher == "torchrun") {
+    const std::string name = name_by("TORCHELASTIC_RUN_ID");
+    return name == "none" ? "" : name;  // torchrun's default
+  }
+  const std::string job = name_by("SLURM_JOB_ID");
+  return job.empty() ? "" : fmt::format("{}.{}", job, name_by("SLURM_STEP_ID"));
+}
+
+std::string parse_token(std::string_view text, std::string_view where) {
+  const std::size_t most = JobToken().size();
+  if (text.empty() || text.size() > most) {
+    throw input_error(
+        fmt::format("{}: a token has 1 to {} characters, this one {}", where, most, text.size()));
+  }
+  return std::string(text);
+}
+
 Master parse_master(std::string_view text, std::string_view where) {
   const std::size_t colon = text.rfind(':');
   std::string_view host = text.substr(0, std::min(colon, text.size()));

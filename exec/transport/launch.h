@@ -33,6 +33,13 @@ struct Master {
 };
 std::optional<Master> find_master(const Environment& environment);
 
+// The token of a job, which only its ranks know: PIPEEXEC_TOKEN; or else what the launcher calls
+// the job, which others may find out, but don't give by mistake; or else empty.
+std::string find_token(const Environment& environment, const std::optional<Launch>& launch);
+
+// Throws an input error unless it can be one; `where` names the source.
+std::string parse_token(std::string_view text, std::string_view where);
+
 // "node1:29500", "[::1]:29500"; `where` names the source in an error.
 Master parse_master(std::string_view text, std::string_view where);
 

@@ -36,7 +36,7 @@ class LinkedTransport final : public Transport {
   std::unique_ptr<LibrarySums> library_sums(const RankGroup& group, Device& device) override;
   std::unique_ptr<LibraryGathers> library_gathers(const RankGroup& group, Device& device) override;
   void abandon() override;
-  void fail() override { control_.fail(); }
+  void fail(const Error& why) override { control_.fail(why); }
 
   // A ticket that ends once the link's device has passed the mark of a collective.
   Ticket ticket_of(Device& device, Mark mark);

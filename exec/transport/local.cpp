@@ -46,7 +46,7 @@ struct LocalWorld::State {
   std::vector<Rank> ranks;
   std::map<Route, std::list<End>> sends;     // without a receive so far
   std::map<Route, std::list<End>> receives;  // without a send so far
-  bool failed = false;
+  std::optional<Error> failure;              // the first
 
   explicit State(int count) : ranks(static_cast<std::size_t>(count)) {}
 
@@ -185,9 +185,9 @@ class LocalTransport final : public Transport {
     world_.abandon(rank_);
   }
 
-  void fail() override {
+  void fail(const Error& why) override {
     const std::lock_guard lock(world_.mutex);
-    world_.failed = true;
+    if (!world_.failure) world_.failure = why;
     for (auto& rank : world_.ranks) rank.changed.notify_one();
   }
 
@@ -195,9 +195,9 @@ class LocalTransport final : public Transport {
   bool take_if_done(Ticket ticket) {
     auto& own = world_.of(rank_);
     const LocalWorld::State::Progress progress = own.tickets[ticket];
-    if (!progress.done && !world_.failed) return false;
+    if (!progress.done && !world_.failure) return false;
     if (!progress.done || progress.error) world_.abandon(rank_);
-    if (!progress.done) throw PeerFailed();
+    if (!progress.done) throw PeerFailed(*world_.failure);
     if (progress.error) throw *progress.error;
     own.free.push_back(ticket);
     return true;

@@ -170,9 +170,9 @@ class MpiTransport final : public Transport {
     free_.clear();
   }
 
-  void fail() override {
-    MPI_Abort(communicator_, 1);
-    std::_Exit(1);  // if MPI returns from that
+  void fail(const Error& why) override {
+    MPI_Abort(communicator_, why.exit_status());
+    std::_Exit(why.exit_status());  // if MPI returns from that
   }
 
  private:

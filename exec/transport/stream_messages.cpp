@@ -14,14 +14,12 @@ namespace {
 constexpr std::size_t staging_size = std::size_t{1} << 14;
 constexpr std::size_t most_pieces = 32;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 48;  // of one message
+constexpr std::size_t most_words = 10'000;                    // of a failure, in bytes
 
 }  // namespace
 
 StreamMessages::StreamMessages(int rank, int ranks, std::size_t large_from)
-    : rank_(rank),
-      large_from_(large_from),
-      peers_(static_cast<std::size_t>(ranks)),
-      failed_rank_(rank) {
+    : rank_(rank), large_from_(large_from), peers_(static_cast<std::size_t>(ranks)) {
   static_assert(sizeof(Header) == 16);
   for (Peer& peer : peers_) peer.staging.resize(staging_size);
 }
@@ -178,17 +176,36 @@ void StreamMessages::abandon() {
   free_.clear();
 }
 
-void StreamMessages::say(const Header& header) {
+void StreamMessages::say(const Header& header, const std::string& words) {
   for (int to = 0; to < ranks(); ++to) {
-    if (to != rank_) peer(to).frames.push_back({.header = header});
+    if (to == rank_ || peer(to).ended) continue;
+    Frame& frame = peer(to).frames.emplace_back(Frame{.header = header});
+    const auto bytes = std::as_bytes(std::span(words));
+    frame.kept.assign(bytes.begin(), bytes.end());
+    frame.bytes = frame.kept;
+    frame.header.size = bytes.size();
   }
 }
 
 void StreamMessages::say_goodbye() { say({Kind::goodbye, 0, 0}); }
 
-void StreamMessages::say_failed() {
+void StreamMessages::say_failed(const Error& why) {
   abandon();
-  say({Kind::failure, failed_rank_, 0});
+  if (!why_) {
+    failed_rank_ = rank_;
+    why_ = why;
+  }
+  const std::string words = why_->what();
+  say({Kind::failure, failed_rank_, 0},
+      std::to_string(why_->exit_status()) + words.substr(0, most_words));
+}
+
+// Only the first counts.
+void StreamMessages::has_failed(int rank, const Error& why, std::exception_ptr told) {
+  if (failure_) return;
+  failed_rank_ = rank;
+  why_ = why;
+  failure_ = std::move(told);
 }
 
 std::span<const std::span<const std::byte>> StreamMessages::unsent(int to) {
@@ -287,21 +304,21 @@ void StreamMessages::begin(int from) {
     if (size == 0) complete(from);
     return;
   }
+  if (kind == Kind::failure && size > 0 && size <= most_words + 1) {
+    other.buffer.resize(size);
+    other.rest = other.buffer;
+    return;
+  }
   other.header_size = 0;
   if (kind == Kind::announcement) {
     ++other.lanes[tag].announced;
     release(from, tag);
   } else if (kind == Kind::goodbye) {
     other.said_goodbye = true;
-  } else if (kind == Kind::failure) {
-    if (failure_) return;
-    failed_rank_ = tag;
-    failure_ = std::make_exception_ptr(PeerFailed(tag));
-  } else if (!failure_) {
-    failed_rank_ = from;
-    failure_ = std::make_exception_ptr(PeerLost(fmt::format(
-        "rank {} sends something other than a message; do all ranks run the same pipeexec?",
-        from)));
+  } else {
+    const Error why =
+        work_error("it sends something other than a message; do all ranks run the same pipeexec?");
+    has_failed(from, why, std::make_exception_ptr(PeerFailed(from, why)));
   }
 }
 
@@ -311,7 +328,12 @@ void StreamMessages::complete(int from) {
   other.header_size = 0;
   if (other.receiver) operations_[*other.receiver].done = true;
   other.receiver.reset();
-  if (std::exchange(other.unexpected, false)) {
+  if (other.header.kind == Kind::failure) {
+    const std::vector<std::byte> words = std::exchange(other.buffer, {});
+    const std::string text(reinterpret_cast<const char*>(words.data()), words.size());
+    const Error why(text.front() == '2' ? Error::Cause::input : Error::Cause::work, text.substr(1));
+    has_failed(other.header.tag, why, std::make_exception_ptr(PeerFailed(other.header.tag, why)));
+  } else if (std::exchange(other.unexpected, false)) {
     arrive(from, other.header.tag, std::exchange(other.buffer, {}));
   }
 }
@@ -321,10 +343,11 @@ void StreamMessages::has_ended(int from, const std::string& why) {
   other.ended = true;
   other.frames.clear();
   other.written = 0;
-  if (other.said_goodbye || failure_) return;
-  failed_rank_ = from;
-  failure_ = std::make_exception_ptr(PeerLost(fmt::format(
-      "lost rank {} ({}): its process has ended, or its host can't be reached", from, why)));
+  if (other.said_goodbye) return;
+  const std::string what = "its process has ended, or its host can't be reached";
+  has_failed(
+      from, work_error(what),
+      std::make_exception_ptr(PeerLost(fmt::format("lost rank {} ({}): {}", from, why, what))));
 }
 
 }  // namespace pipesim::exec

@@ -38,10 +38,10 @@ class StreamMessages {
   // another size, or it can never be done because of another rank.
   bool take_if_done(Ticket ticket);
 
-  // The last message to other ranks: that this one has finished, or that it, or which other one,
-  // has failed.
+  // The last message to other ranks: that this one has finished; or that it has failed and why,
+  // unless it knows of another that failed first.
   void say_goodbye();
-  void say_failed();
+  void say_failed(const Error& why);
 
   // The stream to a rank: pieces to write in this order, none if there is nothing to write; then
   // how much was written. Pieces are valid until the next call of any function.
@@ -58,7 +58,7 @@ class StreamMessages {
   enum class Kind : std::uint32_t { message, announcement, goodbye, failure };
   struct Header {
     Kind kind = Kind::message;
-    std::int32_t tag = 0;  // for a failure: the rank that failed
+    std::int32_t tag = 0;  // of a failure, whose bytes are words: the rank that failed
     std::uint64_t size = 0;
   };
 
@@ -118,7 +118,8 @@ class StreamMessages {
   void arrive(int from, int tag, std::vector<std::byte> bytes);
   void fill(Ticket receive, std::span<const std::byte> bytes);
   void announce(int from, int tag);
-  void say(const Header& header);
+  void say(const Header& header, const std::string& words = {});
+  void has_failed(int rank, const Error& why, std::exception_ptr told);
   void begin(int from);
   void complete(int from);
   std::size_t take(int from, std::span<const std::byte> bytes);
@@ -129,8 +130,10 @@ class StreamMessages {
   std::vector<Operation> operations_;  // by ticket
   std::vector<Ticket> free_;
   std::vector<std::span<const std::byte>> pieces_;
-  std::exception_ptr failure_;  // ends everything that is not done
-  int failed_rank_;             // the first known to have failed; else this one
+  // The first rank known to have failed, and why; and what ends everything that is not done.
+  int failed_rank_ = 0;
+  std::optional<Error> why_;
+  std::exception_ptr failure_;
 };
 
 }  // namespace pipesim::exec

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <asio.hpp>
+#include <cerrno>
 #include <functional>
 #include <list>
 #include <random>
@@ -32,7 +33,6 @@ constexpr std::size_t most_strangers = 256;  // that have sent nothing so far
 constexpr std::size_t own_large_from = std::size_t{1} << 16;
 
 RankAddress address_of(const asio::ip::address& host, std::uint32_t port) {
-  if (host.is_loopback()) return {{}, port};
   if (host.is_v6()) return {host.to_v6().to_bytes(), port};
   return {asio::ip::make_address_v6(asio::ip::v4_mapped, host.to_v4()).to_bytes(), port};
 }
@@ -42,10 +42,8 @@ asio::ip::address unmapped(const asio::ip::address& host) {
   return asio::ip::make_address_v4(asio::ip::v4_mapped, host.to_v6());
 }
 
-tcp::endpoint endpoint_of(const RankAddress& address, const asio::ip::address& of_rank_0) {
-  const asio::ip::address_v6 host(address.host);
-  return {host.is_unspecified() ? of_rank_0 : unmapped(host),
-          static_cast<std::uint16_t>(address.port)};
+tcp::endpoint endpoint_of(const RankAddress& address) {
+  return {unmapped(asio::ip::address_v6(address.host)), static_cast<std::uint16_t>(address.port)};
 }
 
 std::string in_words(const tcp::endpoint& endpoint) {
@@ -124,13 +122,16 @@ class Reception {
   // Decides whether a connection is accepted; an error is sent to all.
   using Judge = std::function<bool(const Hello& hello, const tcp::socket& socket)>;
 
-  Reception(asio::io_context& context, tcp::acceptor acceptor, int ranks)
+  Reception(asio::io_context& context, tcp::acceptor acceptor, const TcpPlace& place)
       : context_(context),
         acceptor_(std::move(acceptor)),
-        sockets_(static_cast<std::size_t>(ranks)),
-        hellos_(static_cast<std::size_t>(ranks)) {}
+        token_(place.token),
+        sockets_(static_cast<std::size_t>(place.ranks)),
+        hellos_(static_cast<std::size_t>(place.ranks)) {}
 
-  std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  tcp::endpoint at() const { return acceptor_.local_endpoint(); }
+  // Where the last one came from that had another token; or empty.
+  const std::string& turned_away() const { return turned_away_; }
 
   // Returns true once `count` more ranks are accepted, false if time is over.
   bool let_in(int count, const Judge& judge, Steps& steps) {
@@ -168,7 +169,12 @@ class Reception {
     acceptor_.async_accept([this](const std::error_code& error, tcp::socket socket) {
       --handlers_;
       if (wanted_ == 0 || error_ || error == asio::error::operation_aborted) return;
-      if (!error) hear(std::move(socket));
+      if (!error) {
+        hear(std::move(socket));
+      } else if (!guests_.empty()) {  // too many are open
+        std::error_code ignored;
+        guests_.front().socket.close(ignored);
+      }
       accept();
     });
   }
@@ -189,6 +195,7 @@ class Reception {
 
   void judge(Guest& guest) {
     if (guest.hello.word != hello_word) return;
+    if (!same_token(guest.hello.token, token_)) return turn_away(guest.socket);
     try {
       if (!(*judge_)(guest.hello, guest.socket)) return;
     } catch (const Error& error) {
@@ -202,8 +209,27 @@ class Reception {
     --wanted_;
   }
 
+  // Only that one, without waiting for it: it may be a stranger, or another job's.
+  void turn_away(tcp::socket& socket) {
+    turned_away_ = place_of(socket);
+    const std::string why = fmt::format(
+        "a process at {} came with another token than rank 0's; give all ranks of a job the same "
+        "--token or PIPEEXEC_TOKEN, and each job a --master of its own",
+        turned_away_);
+    HelloAnswer answer;
+    answer.kind = HelloAnswer::Kind::contradiction;
+    answer.size = static_cast<std::uint32_t>(why.size());
+    std::error_code ignored;
+    socket.non_blocking(true, ignored);
+    socket.write_some(std::array{asio::const_buffer(&answer, sizeof answer),
+                                 asio::const_buffer(asio::buffer(why))},
+                      ignored);
+  }
+
   asio::io_context& context_;
   tcp::acceptor acceptor_;
+  JobToken token_;
+  std::string turned_away_;
   std::vector<std::optional<tcp::socket>> sockets_;
   std::vector<Hello> hellos_;
   std::list<Guest> guests_;
@@ -247,13 +273,6 @@ class Meeting {
     return endpoints;
   }
 
-  bool is_local(const std::vector<tcp::endpoint>& at) const {
-    std::error_code no_address;
-    const auto literal = asio::ip::make_address(place_.host, no_address);
-    return (!no_address && literal.is_loopback()) ||
-           (place_.host == "localhost" && at.front().address().is_loopback());
-  }
-
   static std::error_code listen(tcp::acceptor& acceptor, const tcp::endpoint& at) {
     std::error_code error;
     const auto well = [&] { return !error; };
@@ -267,14 +286,22 @@ class Meeting {
     return error;
   }
 
-  // Listens at that address, or without one at all of them.
-  tcp::acceptor listen(const std::optional<asio::ip::address>& host, std::uint16_t port) {
+  // Listens at the first of these that is an address of this host.
+  tcp::acceptor listen(const std::vector<tcp::endpoint>& at) {
     tcp::acceptor acceptor(context_);
+    const std::uint16_t port = at.front().port();
     std::error_code error;
-    if (host) {
-      error = listen(acceptor, {*host, port});
-    } else if (listen(acceptor, {tcp::v6(), port})) {
-      error = listen(acceptor, {tcp::v4(), port});
+    for (const tcp::endpoint& one : at) {
+      error = listen(acceptor, one);
+      if (!error) return acceptor;
+      if (error.value() != EADDRNOTAVAIL) break;
+    }
+    if (error.value() == EADDRNOTAVAIL) {
+      throw input_error(
+          fmt::format("--master {}: rank {} cannot listen at {}, which is no address of this host; "
+                      "start rank 0 there, or give it --master 0.0.0.0:{} to listen at all of its "
+                      "addresses",
+                      master(), place_.rank, in_words(at.front()), port));
     }
     if (error == asio::error::address_in_use) {
       throw input_error(fmt::format(
@@ -282,20 +309,14 @@ class Meeting {
           "run? Give each run a port of its own",
           master(), port));
     }
-    if (error) {
-      throw input_error(
-          fmt::format("--master {}: rank {} cannot listen at port {}: {}; give another port",
-                      master(), place_.rank, port, error.message()));
-    }
-    return acceptor;
+    throw input_error(
+        fmt::format("--master {}: rank {} cannot listen at port {}: {}; give another port",
+                    master(), place_.rank, port, error.message()));
   }
 
   // As rank 0: all others connect here.
   std::vector<std::optional<tcp::socket>> hold_as_first() {
-    const std::vector<tcp::endpoint> at = resolve_master();
-    std::optional<asio::ip::address> host;
-    if (is_local(at)) host = at.front().address();
-    Reception reception(context_, listen(host, place_.port), place_.ranks);
+    Reception reception(context_, listen(resolve_master()), place_);
     Steps steps(context_, after());
     const Reception::Judge judge = [&](const Hello& hello, const tcp::socket& socket) {
       if (hello.key != 0) return false;  // a late rank of another job
@@ -312,8 +333,8 @@ class Meeting {
           if (!reception.socket(rank)) absent.push_back(rank);
         }
         throw work_error(fmt::format(
-            "{} for {} of {} to come to {}; start all of them, or give a longer --timeout",
-            waited(), named_ranks(absent), place_.ranks, master()));
+            "{} for {} of {} to come to {}{}; start all of them, or give a longer --timeout",
+            waited(), named_ranks(absent), place_.ranks, master(), why_absent(reception)));
       }
     } catch (const Error& error) {
       refuse(reception, error);
@@ -341,6 +362,18 @@ class Meeting {
     return sockets;
   }
 
+  // What may have kept ranks away.
+  std::string why_absent(const Reception& reception) const {
+    if (!reception.turned_away().empty()) {
+      return fmt::format("; a process at {} came with another --token", reception.turned_away());
+    }
+    std::error_code is_name;
+    asio::ip::make_address(place_.host, is_name);
+    const auto at = reception.at().address();
+    if (!is_name || place_.host == "localhost" || !at.is_loopback()) return {};
+    return fmt::format(", which is {} here, where no other host reaches it", at.to_string());
+  }
+
   std::error_code say(Steps& steps, tcp::socket& socket, const HelloAnswer& answer,
                       const asio::const_buffer& more) {
     const std::array<asio::const_buffer, 2> all{asio::buffer(&answer, sizeof answer), more};
@@ -366,14 +399,12 @@ class Meeting {
   std::vector<std::optional<tcp::socket>> come() {
     Steps steps(context_, after());
     tcp::socket first = reach_master(steps);
-    const asio::ip::address of_first = first.remote_endpoint().address();
-    std::optional<asio::ip::address> host;
-    if (is_local({first.remote_endpoint()})) host = first.local_endpoint().address();
-    Reception reception(context_, listen(host, 0), place_.ranks);
+    Reception reception(context_, listen({{first.local_endpoint().address(), 0}}), place_);
     Hello hello;
+    hello.token = place_.token;
     hello.rank = place_.rank;
     hello.ranks = place_.ranks;
-    hello.port = reception.port();
+    hello.port = reception.at().port();
     // Waits longer for rank 0, which knows which ranks are missing once its time is over.
     Steps longer(context_, after(seconds(1)));
     std::vector<RankAddress> table(static_cast<std::size_t>(place_.ranks));
@@ -382,7 +413,7 @@ class Meeting {
     sockets[0] = std::move(first);
     for (int rank = 1; rank < place_.rank; ++rank) {
       const auto at = static_cast<std::size_t>(rank);
-      sockets[at] = reach(rank, endpoint_of(table[at], of_first), hello, longer);
+      sockets[at] = reach(rank, endpoint_of(table[at]), hello, longer);
     }
     const Reception::Judge judge = [&](const Hello& other, const tcp::socket&) {
       return other.key == hello.key && other.rank > place_.rank && other.rank < place_.ranks &&
@@ -398,7 +429,7 @@ class Meeting {
     if (!all) {
       throw work_error(
           fmt::format("{} for a connection from {}; can its host reach port {} of this one?",
-                      waited(), named_ranks(absent), reception.port()));
+                      waited(), named_ranks(absent), reception.at().port()));
     }
     return sockets;
   }
@@ -426,7 +457,7 @@ class Meeting {
                                  waited(), master(), last.message()));
   }
 
-  // Returns the job's key; stores the ranks' addresses in `table`.
+  // Returns the start's key; stores the ranks' addresses in `table`.
   std::uint64_t ask_first(Steps& steps, tcp::socket& first, const Hello& hello,
                           std::vector<RankAddress>& table) {
     const auto read = [&](const asio::mutable_buffer& into) {
@@ -500,7 +531,9 @@ class TcpTransport final : public Transport {
 
   ~TcpTransport() override {
     try {
-      if (!failed_) take_leave();
+      if (failed_) return;
+      messages_.say_goodbye();
+      take_leave(seconds(2), {});
     } catch (const std::exception&) {  // the others notice by themselves
     }
   }
@@ -550,10 +583,12 @@ class TcpTransport final : public Transport {
   std::string awaited(Ticket ticket) const override { return messages_.awaited(ticket); }
   void abandon() override { messages_.abandon(); }
 
-  void fail() override {
+  // Rank 0, which speaks for the job, may be busy for long before it listens.
+  void fail(const Error& why) override {
     failed_ = true;
-    messages_.say_failed();
-    write_all(seconds(1));
+    messages_.say_failed(why);
+    constexpr std::chrono::nanoseconds most = seconds(30);
+    take_leave(seconds(1), std::min(patience().value_or(most), most));
   }
 
  private:
@@ -610,30 +645,27 @@ class TcpTransport final : public Transport {
     });
   }
 
-  // Writes until the system has everything, at most that long.
-  void write_all(std::chrono::nanoseconds time) {
+  // Closing a connection while the other rank still writes may lose unread data; so each writes
+  // everything, closes its own half, and waits for the other; for rank 0 so much longer.
+  void take_leave(std::chrono::nanoseconds time, std::chrono::nanoseconds longer_for_first) {
     for (int to = 0; to < ranks(); ++to) write(to);
-    Steps(context_, TcpClock::now() + time).run_while([&] {
-      return std::ranges::any_of(is_waiting_to_write_, [](bool waits) { return waits; });
-    });
-  }
-
-  // Closing a connection while the other rank still writes may lose unread data; so each closes its
-  // own half, and waits for the other.
-  void take_leave() {
-    constexpr seconds time(2);
-    messages_.say_goodbye();
-    write_all(time);
-    std::error_code ignored;
-    for (auto& own : sockets_) {
-      if (own) own->shutdown(tcp::socket::shutdown_send, ignored);
-    }
-    Steps(context_, TcpClock::now() + time).run_while([&] {
-      for (int other = 0; other < ranks(); ++other) {
-        if (socket(other) && !messages_.ended(other)) return true;
-      }
-      return false;
-    });
+    const auto wait_for = [&](int count, TcpClock::time_point until) {
+      Steps(context_, until).run_while([&] {
+        bool goes_on = false;
+        for (int other = 0; other < count; ++other) {
+          if (!socket(other) || messages_.ended(other)) continue;
+          goes_on = true;
+          std::error_code ignored;
+          if (messages_.unsent(other).empty()) {
+            socket(other)->shutdown(tcp::socket::shutdown_send, ignored);
+          }
+        }
+        return goes_on;
+      });
+    };
+    const TcpClock::time_point until = TcpClock::now() + time;
+    wait_for(ranks(), until);
+    wait_for(1, until + longer_for_first);
   }
 
   asio::io_context context_{1};

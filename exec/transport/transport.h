@@ -24,12 +24,13 @@ namespace pipesim::exec {
 class Device;
 class DeviceLink;
 
-// Thrown by a rank's waits when another rank has failed.
+// Thrown by a rank's waits when another rank has failed: with its exit status, and its words.
 class PeerFailed : public Error {
  public:
-  PeerFailed() : Error(Cause::work, "another rank failed") {}
-  explicit PeerFailed(int rank)
-      : Error(Cause::work, "rank " + std::to_string(rank) + " failed; its own words say why") {}
+  explicit PeerFailed(const Error& why)
+      : Error(why.cause(), std::string("another rank failed: ") + why.what()) {}
+  PeerFailed(int rank, const Error& why)
+      : Error(why.cause(), "rank " + std::to_string(rank) + " failed: " + why.what()) {}
 };
 
 // A message has another size than its receiver expects; names both.
@@ -125,9 +126,9 @@ class Transport {
   // can't cancel.
   virtual void abandon() = 0;
 
-  // Tells the other ranks, if possible, that this one has failed: their waits throw PeerFailed, or
+  // Tells the other ranks, if possible, why this one has failed: their waits throw PeerFailed, or
   // they exit.
-  virtual void fail() = 0;
+  virtual void fail(const Error& why) = 0;
 
  private:
   std::optional<std::chrono::nanoseconds> patience_;

@@ -12,7 +12,9 @@ namespace {
 
 using exec::find_launch;
 using exec::find_master;
+using exec::find_token;
 using exec::parse_master;
+using exec::parse_token;
 using testing::error_of;
 
 using Variables = std::map<std::string, std::string>;
@@ -120,6 +122,35 @@ TEST(Launch, TheMasterIsAHostAndAPort) {
     EXPECT_EQ(error_of([&] { parse_master(wrong, "--master"); }),
               "--master: '" + std::string(wrong) + "' is not HOST:PORT, such as node1:29500");
   }
+}
+
+// What one gives counts, else what the launcher calls the job.
+TEST(Launch, TheTokenIsThatOfTheJob) {
+  const auto token = [](Variables variables, const Variables& more) {
+    variables.insert(more.begin(), more.end());
+    return find_token(of(variables), find_launch(of(variables)));
+  };
+  const Variables names{{"PMIX_NAMESPACE", "4711"},
+                        {"TORCHELASTIC_RUN_ID", "train-7"},
+                        {"SLURM_JOB_ID", "12"},
+                        {"SLURM_STEP_ID", "3"}};
+  EXPECT_EQ(token(open_mpi, names), "4711");
+  EXPECT_EQ(token(torchrun, names), "train-7");
+  EXPECT_EQ(token({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}, names), "12.3");
+  EXPECT_EQ(token({}, names), "");
+  EXPECT_EQ(token(torchrun, {{"TORCHELASTIC_RUN_ID", "none"}}), "");  // its default
+  EXPECT_EQ(token(torchrun, {{"TORCHELASTIC_RUN_ID", std::string(99, 'x') + "7"}}),
+            std::string(63, 'x') + "7");
+  Variables own = names;
+  own["PIPEEXEC_TOKEN"] = "secret";
+  EXPECT_EQ(token(torchrun, own), "secret");
+  EXPECT_EQ(token({}, own), "secret");
+  EXPECT_EQ(error_of([&] {
+              token({}, {{"PIPEEXEC_TOKEN", ""}});
+            }),
+            "the environment's PIPEEXEC_TOKEN: a token has 1 to 64 characters, this one 0");
+  EXPECT_EQ(error_of([] { parse_token(std::string(65, 'x'), "--token"); }),
+            "--token: a token has 1 to 64 characters, this one 65");
 }
 
 }  // namespace

@@ -224,6 +224,21 @@ TEST(TcpPipeexec, AnAbsentRankIsNamed) {
   }
 }
 
+// Of two jobs at one port, each has a token; a flag counts more than the environment.
+TEST(TcpPipeexec, TokensKeepOtherJobsOut) {
+  const ReservedPort port;
+  const std::string line = "--list-ranks --timeout 60s";
+  RunningCommand first = start_process(line + by_hand(port, 0, 2), {"PIPEEXEC_TOKEN=one"});
+  RunningCommand none = start_process(line + by_hand(port, 1, 2));
+  RunningCommand two =
+      start_process(line + " --token two" + by_hand(port, 1, 2), {"PIPEEXEC_TOKEN=one"});
+  expect_sentence(none.outcome(), 2, "came with another token than rank 0's");
+  expect_sentence(two.outcome(), 2, "came with another token than rank 0's");
+  RunningCommand second = start_process(line + " --token one" + by_hand(port, 1, 2));
+  EXPECT_EQ(second.outcome().status, 0);
+  EXPECT_TRUE(first.outcome().out.starts_with("2 ranks, transport tcp"));
+}
+
 TEST(TcpPipeexec, RefusesWhatDoesNotTellARank) {
   const auto refused = [](const std::string& line, const std::string& part) {
     RunningCommand own = start_process("--schedule 1f1b --microbatches 2 " + line);
@@ -326,7 +341,7 @@ TEST(TcpFault, ARankThatWakesUpTooLateEnds) {
   job.ranks[1].strike(SIGCONT);
   const Outcome late = job.ranks[1].outcome();
   EXPECT_EQ(late.status, 1);
-  EXPECT_NE(late.err.find("rank 0 failed; its own words say why"), std::string::npos) << late.err;
+  EXPECT_NE(late.err.find("rank 0 failed: iteration 0, "), std::string::npos) << late.err;
 }
 
 }  // namespace

@@ -1,11 +1,18 @@
 // Ranks that TCP connects, as threads: the suite, how they meet, and how they fail.
 #include "exec/transport/tcp.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <latch>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <tuple>
 
@@ -16,12 +23,14 @@
 #include "tests/errors.h"
 #include "tests/tcp_world.h"
 #include "tests/transport_suite.h"
+#include "tests/words.h"
 
 namespace pipesim {
 namespace {
 
 using exec::Bytes;
 using exec::Hello;
+using exec::JobToken;
 using exec::make_tcp_transport;
 using exec::TcpPlace;
 using exec::Ticket;
@@ -142,8 +151,36 @@ TEST(TcpTransport, AFailureEndsTheWaitsOfOthers) {
     };
     EXPECT_EQ(error_of([&] { run_over_tcp(3, {}, work); }), "the disk is full");
     // Also where rank 0 told of it first.
-    EXPECT_EQ(said, std::vector<std::string>(2, "rank 1 failed; its own words say why"));
+    EXPECT_EQ(said, std::vector<std::string>(2, "rank 1 failed: the disk is full"));
   }
+}
+
+// More is under way than the system's buffers hold, and rank 0 listens only once rank 1 has failed
+// or waits for it.
+TEST(TcpTransport, WordsReachRank0BehindWhatIsUnderWay) {
+  std::latch failing(1);
+  std::string said;
+  const auto work = [&](Transport& own) {
+    const Bytes out(std::size_t{40} << 20U);
+    Bytes in(out.size());
+    const Ticket receive = own.receive(1 - own.rank(), tag, in);
+    exec::barrier(own);
+    own.send(1 - own.rank(), tag, out);
+    if (own.rank() == 1) {
+      failing.count_down();
+      throw input_error("the disk is full");
+    }
+    failing.wait();
+    own.wait(receive);
+    try {
+      own.wait(own.receive(1, tag, in));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_status(), 2);
+      said = error.what();
+    }
+  };
+  EXPECT_EQ(error_of([&] { run_over_tcp(2, {}, work); }), "the disk is full");
+  EXPECT_EQ(said, "rank 1 failed: the disk is full");
 }
 
 TEST(TcpTransport, WhatWasSentBeforeAFailureArrives) {
@@ -152,7 +189,7 @@ TEST(TcpTransport, WhatWasSentBeforeAFailureArrives) {
     Bytes in(8);
     if (own.rank() == 0) {
       own.wait(own.send(1, tag, out));
-      own.fail();
+      own.fail(work_error("the disk is full"));
       return;
     }
     own.wait(own.receive(0, tag, in));
@@ -266,9 +303,10 @@ std::string bytes_of_hello(const Hello& hello) {
 // meet beside them.
 TEST(TcpMeeting, StrangersAreSentAway) {
   const ReservedPort port;
+  const JobToken token = exec::token_of("of this job");
   std::atomic<int> met = 0;
   std::jthread first([&] {
-    const auto own = make_tcp_transport({0, 2, "127.0.0.1", port.number()});
+    const auto own = make_tcp_transport({0, 2, "127.0.0.1", port.number(), token});
     exec::barrier(*own);
     ++met;
   });
@@ -282,17 +320,126 @@ TEST(TcpMeeting, StrangersAreSentAway) {
     late.rank = 1;
     late.ranks = 2;
     late.key = 12345;
+    late.token = token;
+    const Stranger other_start(port.number());
+    other_start.say(bytes_of_hello(late));
+    Hello without_token;  // which would contradict rank 0 in everything
+    without_token.version = 77;
+    without_token.rank = -5;
     const Stranger other_job(port.number());
-    other_job.say(bytes_of_hello(late));
+    other_job.say(bytes_of_hello(without_token));
     { const Stranger brief(port.number()); }
     std::vector<std::unique_ptr<Stranger>> crowd;
     for (int i = 0; i < 300; ++i) crowd.push_back(std::make_unique<Stranger>(port.number()));
-    const auto own = make_tcp_transport({1, 2, "127.0.0.1", port.number()});
+    const auto own = make_tcp_transport({1, 2, "127.0.0.1", port.number(), token});
     exec::barrier(*own);
     ++met;
   }
   first.join();
   EXPECT_EQ(met, 2);
+}
+
+// It is told, and neither it nor one without any keeps the right one out.
+TEST(TcpMeeting, ARankOfAnotherTokenIsToldSo) {
+  const ReservedPort port;
+  const TcpPlace first{0, 2, "127.0.0.1", port.number(), exec::token_of("one")};
+  TcpPlace second = first;
+  second.rank = 1;
+  {
+    std::vector<std::string> said;
+    std::jthread meets([&] { said = said_by({first}); });
+    for (const std::string& other : {"", "two", "one "}) {
+      second.token = exec::token_of(other);
+      EXPECT_EQ(said_by({second})[0],
+                "2 a process at 127.0.0.1 came with another token than rank 0's; give all ranks of "
+                "a job the same --token or PIPEEXEC_TOKEN, and each job a --master of its own");
+    }
+    second.token = first.token;
+    EXPECT_EQ(said_by({second})[0], "");
+    meets.join();
+    EXPECT_EQ(said, std::vector<std::string>{""});
+  }
+  second.token = exec::token_of("two");
+  const auto said = said_by({first, second}, std::chrono::milliseconds(1000));
+  EXPECT_EQ(said[0], "1 waited 1000.0 ms for rank 1 of 2 to come to " + port.master() +
+                         "; a process at 127.0.0.1 came with another --token; start all of them, "
+                         "or give a longer --timeout");
+}
+
+TEST(TcpMeeting, TokensAreTheSameInEveryCharacter) {
+  const JobToken token = exec::token_of(std::string(100, 'x'));
+  EXPECT_TRUE(exec::same_token(token, token));
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    JobToken other = token;
+    other[i] ^= 1;
+    EXPECT_FALSE(exec::same_token(token, other)) << i;
+  }
+}
+
+// Where this process's sockets listen, as in /proc/net/tcp and tcp6: address in hexadecimal.
+std::vector<std::string> listening() {
+  std::set<std::string> own;
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;
+    const std::string to = std::filesystem::read_symlink(file, closed).string();
+    if (to.starts_with("socket:[")) own.insert(to.substr(8, to.size() - 9));
+  }
+  std::vector<std::string> found;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream in(table);
+    for (std::string line; std::getline(in, line);) {
+      const std::vector<std::string> words = testing::words(line);
+      if (words.size() > 9 && words[3] == "0A" && own.contains(words[9])) {
+        found.push_back(words[1].substr(0, words[1].find(':')));
+      }
+    }
+  }
+  return found;
+}
+
+// The IPv4 addresses of this host, and another of its loopback.
+std::vector<in_addr> own_addresses() {
+  std::vector<in_addr> found{{htonl(INADDR_LOOPBACK + 1)}};
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return found;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    found.push_back(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr);
+  }
+  ::freeifaddrs(all);
+  return found;
+}
+
+// Rank 0, and another while it waits for the last one: at the master's address and no other.
+TEST(TcpMeeting, RanksListenAtTheMastersAddressAlone) {
+  for (const in_addr& address : own_addresses()) {
+    const std::string host = ::inet_ntoa(address);
+    SCOPED_TRACE(host);
+    const ReservedPort port;
+    std::vector<std::jthread> ranks;
+    const auto start = [&](int rank) {
+      ranks.emplace_back([&, rank] { make_tcp_transport({rank, 3, host, port.number()}); });
+    };
+    start(0);
+    start(1);
+    std::vector<std::string> at;
+    while (at.size() < 2) at = listening();
+    char expected[9];
+    std::snprintf(expected, sizeof expected, "%08X", address.s_addr);
+    const bool loops = host.starts_with("127.");  // from which the system picks the first
+    for (const std::string& one : at) {
+      EXPECT_TRUE(one == expected || (loops && one == "0100007F")) << one;
+    }
+    start(2);
+  }
+}
+
+TEST(TcpMeeting, Rank0ListensOnlyAtItsOwnHost) {
+  const auto said = said_by({{0, 2, "192.0.2.1", 29'500}});  // an address that nobody has
+  EXPECT_EQ(said[0],
+            "2 --master 192.0.2.1:29500: rank 0 cannot listen at 192.0.2.1:29500, which is no "
+            "address of this host; start rank 0 there, or give it --master 0.0.0.0:29500 to listen "
+            "at all of its addresses");
 }
 
 TEST(TcpMeeting, AnotherVersionIsRefused) {

@@ -114,7 +114,7 @@ TEST(LocalTransport, WhatWasSentBeforeAFailureArrives) {
   Bytes in(8);
   Transport& sender = world.transport(0);
   sender.wait(sender.send(1, exec::first_free_tag, out));
-  sender.fail();
+  sender.fail(work_error("the disk is full"));
   Transport& receiver = world.transport(1);
   receiver.wait(receiver.receive(0, exec::first_free_tag, in));
   EXPECT_EQ(in, out);
@@ -143,7 +143,7 @@ TEST(LocalTransport, AnErrorLetsGoOfEveryBuffer) {
   const Ticket receive = other.receive(0, tag + 2, theirs);
   EXPECT_FALSE(other.test(send));
   EXPECT_FALSE(other.test(receive));
-  own.fail();
+  own.fail(work_error("the disk is full"));
   EXPECT_THROW(other.wait(send), PeerFailed);
 }
 
@@ -166,9 +166,9 @@ TEST(RunAsProcess, TellsOfErrorsThatOthersDontKnow) {
   EXPECT_FALSE(other.test(ticket));
 
   const auto broken = [](Transport&) { throw work_error("the device is gone"); };
-  EXPECT_FALSE(exec::run_as_process(own, broken, tell));
+  EXPECT_EQ(exec::run_as_process(own, broken, tell).value().exit_status(), 1);
   EXPECT_EQ(told, "the device is gone\n");
-  EXPECT_THROW(other.test(ticket), PeerFailed);
+  EXPECT_EQ(error_of([&] { other.test(ticket); }), "another rank failed: the device is gone");
 }
 
 }  // namespace
