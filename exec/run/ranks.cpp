@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <exception>
-#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -14,7 +13,6 @@
 #include "exec/run/agreement.h"
 #include "exec/transport/local.h"
 #include "traces/base/error.h"
-#include "traces/base/memory.h"
 
 namespace pipesim::exec {
 namespace {
@@ -98,10 +96,8 @@ bool run_as_process(Transport& transport, const RankWork& work,
   } catch (const PeerLost& error) {
     last_words(error.what());
     wait_for_theirs();
-  } catch (const Error& error) {
-    last_words(error.what());
-  } catch (const std::bad_alloc&) {
-    last_words(out_of_memory);
+  } catch (const std::exception& thrown) {
+    last_words(as_error(thrown).what());
   }
   transport.fail();
   return false;
