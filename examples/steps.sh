@@ -26,8 +26,8 @@ step() {
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev rapidjson-dev libcli11-dev
   libtomlplusplus-dev libstb-dev zlib1g-dev libxxhash-dev libasio-dev libopenmpi-dev openmpi-bin libdnnl-dev qtbase5-dev)
 test_packages=(libgtest-dev libbenchmark-dev clang clang-format libclang-rt-dev lld iproute2 python3
-  groff-base)
-# An oracle for the tests and a peer for the benchmarks, where it is offered.
+  groff-base zsh)
+# An oracle for the tests and a peer for the benchmarks.
 peer_packages=(libsimgrid-dev)
 
 # install PACKAGE...: those that are missing, as root or with sudo.

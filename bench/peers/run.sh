@@ -9,8 +9,7 @@ build() {
   cmake --preset release
   cmake --build --preset release
 }
-step "install packages" install "${build_packages[@]}" "${test_packages[@]}"
-step "install the peer" install_offered "${peer_packages[@]}"
+step "install packages" install "${build_packages[@]}" "${test_packages[@]}" "${peer_packages[@]}"
 step "build: release" build
 
 bin=build/release

@@ -46,7 +46,12 @@ std::string progress_path(const SuperviseFlags& flags, const std::string& checkp
   std::filesystem::path path = checkpoint;
   if (!path.has_filename()) path = path.parent_path();
   path += ".progress";
-  return std::filesystem::absolute(flags.progress ? *flags.progress : path.string()).string();
+  const std::string asked = flags.progress.value_or(path.string());
+  std::error_code failed;  // of an empty name, or where the current folder is gone
+  path = std::filesystem::absolute(asked, failed);
+  if (!failed) return path.string();
+  throw input_error(fmt::format("--progress: {} can't be found from here: {}; name a file",
+                                quote(asked), failed.message()));
 }
 
 // The progress file exists during its lifetime.

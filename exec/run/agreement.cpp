@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <new>
+#include <exception>
 
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
-#include "traces/base/memory.h"
 
 namespace pipesim::exec {
 namespace {
@@ -24,10 +23,9 @@ std::string to_string(const Bytes& bytes) {
 std::string failure_of(const std::function<void()>& work) {
   try {
     work();
-  } catch (const Error& error) {
+  } catch (const std::exception& thrown) {
+    const Error error = as_error(thrown);
     return fmt::format("{}{}", error.exit_status(), error.what());
-  } catch (const std::bad_alloc&) {
-    return std::string("2") + out_of_memory;
   }
   return {};
 }

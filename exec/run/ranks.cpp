@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <exception>
-#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -14,7 +13,6 @@
 #include "exec/run/agreement.h"
 #include "exec/transport/local.h"
 #include "traces/base/error.h"
-#include "traces/base/memory.h"
 
 namespace pipesim::exec {
 namespace {
@@ -52,10 +50,8 @@ void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes, co
     wake_in_time();
     try {
       work(world.transport(rank));
-    } catch (const Error& error) {
-      fail(rank, std::current_exception(), error);
-    } catch (...) {
-      fail(rank, std::current_exception(), work_error("by an exception"));
+    } catch (const std::exception& thrown) {
+      fail(rank, std::current_exception(), as_error(thrown));
     }
   };
   {
@@ -104,12 +100,9 @@ std::optional<Error> run_as_process(
     failure = error;
     last_words(error.what());
     wait_for_theirs();
-  } catch (const Error& error) {
-    failure = error;
-    last_words(error.what());
-  } catch (const std::bad_alloc&) {
-    failure = input_error(out_of_memory);
-    last_words(out_of_memory);
+  } catch (const std::exception& thrown) {
+    failure = as_error(thrown);
+    last_words(failure->what());
   }
   transport.fail(*failure);
   return failure;

@@ -2,8 +2,8 @@
 // network namespaces of this machine. The trace shows which edge is slow, and
 // a prediction that knows it agrees.
 //
-// Needs root, ip and tc, and leave to use them; exits with 77, as skipped,
-// where they are missing.
+// Started by tests/as_root.sh; exits with 77, as skipped, where nobody may make network
+// namespaces.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   pipesim::SecondHost second;
   if (!second.is_up()) {
-    std::puts("skipped: netns_test, two hosts (making network namespaces needs root, ip and tc)");
+    std::puts("skipped: netns_test, two hosts (no network namespaces: they take root, ip and tc)");
     return 77;
   }
   pipesim::Hosts::second = &second;

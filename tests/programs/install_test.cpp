@@ -11,6 +11,7 @@
 
 #include "tests/command.h"
 #include "tests/files.h"
+#include "tests/help.h"
 #include "tests/words.h"
 #include "traces/base/files.h"
 
@@ -63,47 +64,15 @@ class Install : public ::testing::Test {
     return words;
   }
 
-  static Outcome help(Words command) {
-    command.front() = path("bin/" + command.front());
-    command.emplace_back("--help");
-    return run_command(command);
+  // Each of the installed program's commands.
+  static std::vector<testing::CommandHelp> commands_of(const std::string& program) {
+    return testing::all_help_of({path("bin/" + program)});
   }
 
-  // Each command of the program, as it is typed.
-  static std::vector<Words> commands_of(const Words& program) {
-    std::vector<Words> all{program};
-    for (const std::string& name : subcommands(program)) {
-      Words below = program;
-      below.push_back(name);
-      for (Words& command : commands_of(below)) all.push_back(std::move(command));
-    }
-    return all;
-  }
-
-  // As its help lists them.
-  static Set subcommands(const Words& command) {
+  static Set flags(const testing::CommandHelp& command) {
     Set names;
-    bool listed = false;
-    for (const std::string& line : testing::lines_of(help(command).out)) {
-      if (line == "Subcommands:") listed = true;
-      if (line.empty()) listed = false;
-      if (listed && line.starts_with("  ") && line[2] != ' ') {
-        names.insert(testing::words(line).front());
-      }
-    }
-    return names;
-  }
-  static Set flags(const Words& command) {
-    Set names;
-    for (const std::string& line : testing::lines_of(help(command).out)) {
-      if (!line.starts_with("  -")) continue;
-      std::string name = testing::words(line).front();
-      const std::size_t comma = name.find(',');
-      if (comma != std::string::npos) {
-        names.insert(name.substr(0, comma));
-        name.erase(0, comma + 1);
-      }
-      names.insert(name);
+    for (const testing::HelpFlag& flag : command.flags) {
+      names.insert(flag.names.begin(), flag.names.end());
     }
     return names;
   }
@@ -189,7 +158,7 @@ TEST_F(Install, ManualPagesHaveWhatHelpHas) {
     EXPECT_EQ(sections, expected) << program;
     const Words of_page = testing::words(page.out);
     const Set all(of_page.begin(), of_page.end());
-    for (const Words& command : commands_of({program})) {
+    for (const testing::CommandHelp& command : commands_of(program)) {
       for (const std::string& flag : flags(command)) {
         EXPECT_TRUE(all.contains(flag) || all.contains(flag + ",")) << program << ": " << flag;
       }
@@ -199,16 +168,16 @@ TEST_F(Install, ManualPagesHaveWhatHelpHas) {
 
 TEST_F(Install, BashOffersWhatHelpLists) {
   for (const std::string& program : installed_programs()) {
-    for (Words command : commands_of({program})) {
-      const Set names = subcommands(command);
-      const Set listed = flags(command);
-      const std::string name = command.back();
-      command.emplace_back("");
-      if (!names.empty()) {
-        EXPECT_EQ(offered(command), names) << name;
+    for (const testing::CommandHelp& help : commands_of(program)) {
+      Words typed = help.words;
+      typed.front() = program;
+      typed.emplace_back("");
+      if (!help.commands.empty()) {
+        EXPECT_EQ(offered(typed), Set(help.commands.begin(), help.commands.end()))
+            << help.words.back();
       }
-      command.back() = "-";
-      EXPECT_EQ(offered(command), listed) << program << " ... " << name;
+      typed.back() = "-";
+      EXPECT_EQ(offered(typed), flags(help)) << program << " ... " << help.words.back();
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "traces/base/files.h"
 #include "traces/base/json.h"
 #include "traces/base/json_reader.h"
+#include "traces/base/memory.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -51,6 +53,30 @@ TEST(Action, PeersAreEachOthers) {
     const Action action = make_action(5, kind, 2);
     EXPECT_EQ(peer_of(peer_of(action)), action);
   }
+}
+
+// What is no Error of ours becomes one: out of memory, a size that no memory has, a fault.
+TEST(Error, IsMadeOfWhateverWasThrown) {
+  const auto error_made_by = [](const auto& work) {
+    try {
+      work();
+    } catch (const std::exception& thrown) {
+      return as_error(thrown);
+    }
+    return work_error("nothing");
+  };
+  const Error own = error_made_by([] { throw input_error("a.csv: is empty"); });
+  EXPECT_EQ(own.what(), std::string("a.csv: is empty"));
+  EXPECT_EQ(own.exit_status(), 2);
+  for (const Error& memory : {error_made_by([] { throw std::bad_alloc(); }), error_made_by([] {
+                                std::vector<std::int64_t>().reserve(SIZE_MAX / 8);
+                              })}) {
+    EXPECT_EQ(memory.what(), std::string(out_of_memory));
+    EXPECT_EQ(memory.exit_status(), 2);
+  }
+  const Error fault = error_made_by([] { throw std::filesystem::filesystem_error("a/b", {}); });
+  EXPECT_TRUE(std::string(fault.what()).starts_with("a fault of this program; please report it: "));
+  EXPECT_EQ(fault.exit_status(), 1);
 }
 
 TEST(Text, ReadsQuantities) {

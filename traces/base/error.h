@@ -5,6 +5,7 @@
 // error is one sentence that says where, what, and how to fix it.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -29,5 +30,9 @@ class Error : public std::runtime_error {
 // The two ways to make one; `message` reads "where: what; how to fix it".
 inline Error input_error(const std::string& message) { return {Error::Cause::input, message}; }
 inline Error work_error(const std::string& message) { return {Error::Cause::work, message}; }
+
+// Whatever was thrown, as an error: memory that ran out is an input's fault, and what nobody
+// foresaw is ours.
+Error as_error(const std::exception& thrown);
 
 }  // namespace pipesim

@@ -8,13 +8,12 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
-#include <new>
 #include <type_traits>
 #include <utility>
 
 #include "traces/base/files.h"
-#include "traces/base/memory.h"
 #include "traces/base/text.h"
 #include "traces/command/completion.h"
 #include "traces/command/manual.h"
@@ -271,10 +270,8 @@ int CommandLine::run(int argc, char** argv, const std::function<void(const Error
   try {
     parse_and_work(argc, argv, !elsewhere);
     return 0;
-  } catch (const Error& error) {
-    return fail(error);
-  } catch (const std::bad_alloc&) {
-    return fail(input_error(out_of_memory));
+  } catch (const std::exception& thrown) {
+    return fail(as_error(thrown));
   }
 }
 

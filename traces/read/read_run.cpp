@@ -193,11 +193,16 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
     }
     const std::size_t before = files.size();
     std::error_code failed;
-    for (const auto& entry : std::filesystem::directory_iterator(path, failed)) {
-      const std::string name = entry.path().string();
+    for (std::filesystem::directory_iterator at(path, failed), end; !failed && at != end;
+         at.increment(failed)) {
+      const std::string name = at->path().string();
       const bool is_trace = name.ends_with(".json") || name.ends_with(".json.gz");
       // A pipe that happens to lie there may have no writer.
       if (is_trace && !is_folder(name) && !entry.is_fifo(failed)) files.push_back(name);
+    }
+    if (failed) {
+      throw input_error(fmt::format("cannot read folder {}: {}; give one that you may read",
+                                    quote(path), failed.message()));
     }
     if (files.size() == before) {
       throw input_error(fmt::format(
