@@ -1,6 +1,10 @@
 #include "traces/causality.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
@@ -91,6 +95,36 @@ CausalShifts causal_shifts(const LeastTransfers& least, std::int64_t least_ns) {
   }
   if (!shifts) shifts = least_shifts(edges, clocks, least_ns - smallest);
   return {*shifts, smallest};
+}
+
+std::vector<std::int64_t> righting_shifts(const LeastTransfers& least, std::int64_t least_ns,
+                                          std::string_view place, Warnings& warnings) {
+  std::int64_t worst = 0;
+  for (const auto& [pair, took_ns] : least.pairs()) worst = std::max(worst, least_ns - took_ns);
+  if (worst == 0) return {};
+  // No shift is larger than the lacks of a path together, which must fit in 64 bits.
+  constexpr std::int64_t most_ns = std::int64_t{1} << 60;
+  if (worst > most_ns / std::max(1, least.clocks())) {
+    warnings.add(fmt::format("transfers that arrive up to {} before they were sent: clocks are "
+                             "unrelated, and times of different ranks cannot be compared",
+                             format_time(worst)),
+                 place);
+    return {};
+  }
+  CausalShifts shifts = causal_shifts(least, least_ns);
+  const std::int64_t largest = std::ranges::max(shifts.shift_ns);
+  if (largest > 0) {
+    warnings.add(fmt::format("transfers that arrive before they were sent: clocks are shifted by "
+                             "up to {}",
+                             format_time(largest)),
+                 place);
+  }
+  if (shifts.allowance_ns > 0) {
+    warnings.add(fmt::format("transfers that arrive up to {} too early however clocks are shifted",
+                             format_time(shifts.allowance_ns)),
+                 place);
+  }
+  return largest > 0 ? std::move(shifts.shift_ns) : std::vector<std::int64_t>{};
 }
 
 }  // namespace pipesim

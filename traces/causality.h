@@ -9,8 +9,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "traces/warnings.h"
 
 namespace pipesim {
 
@@ -48,5 +51,10 @@ struct CausalShifts {
   std::int64_t allowance_ns = 0;
 };
 CausalShifts causal_shifts(const LeastTransfers& least, std::int64_t least_ns = 0);
+
+// The same for the clocks of a run that was read; warns of what is shifted, and of what no shift
+// can put right. Empty if nothing is shifted. `place`: the run, for warnings.
+std::vector<std::int64_t> righting_shifts(const LeastTransfers& least, std::int64_t least_ns,
+                                          std::string_view place, Warnings& warnings);
 
 }  // namespace pipesim

@@ -114,8 +114,9 @@ class GroupPaths {
     }
   }
 
-  // Before a rank's part is accounted for.
-  void lead(const Span& span, CollectiveWaits& collectives, MetricsAccumulator& metrics) {
+  // Before a rank's part is accounted for: the path to it, unless that is the rank's own.
+  const PathTimes* to(const Span& span, CollectiveWaits& collectives,
+                      const MetricsAccumulator& metrics) {
     Group& group = of(span);
     if (!group.is_met) {
       group.is_met = true;
@@ -127,7 +128,9 @@ class GroupPaths {
       }
     }
     const Coming own = coming(span.action, span.rank, collectives, metrics);
-    if (own.at_ns < group.last.at_ns) metrics.follow(span.rank, group.last.path);
+    // Unless clocks contradict each other, none ends before the last has come.
+    const bool leads = own.at_ns < group.last.at_ns && group.last.at_ns <= span.end_ns;
+    return leads ? &group.last.path : nullptr;
   }
 
  private:
@@ -177,13 +180,15 @@ Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbat
       collectives.add(span.action, span.rank, span.start_ns, span.end_ns, span.input_arrival_ns);
       continue;
     }
-    if (is_blocking_collective(span.action.kind)) groups.lead(span, collectives, metrics);
+    const PathTimes* const path =
+        is_blocking_collective(span.action.kind) ? groups.to(span, collectives, metrics) : nullptr;
     const auto wait = collectives.empty() ? std::nullopt : collectives.take(span.action, span.rank);
     if (wait && wait->arrival_ns > span.input_arrival_ns) {
       metrics.add_awaiting(span, *wait);
     } else {
       metrics.add(span);
     }
+    if (path != nullptr) metrics.follow(span.rank, *path);
   }
   // What ends with collectives ends with the last of them.
   for (std::int32_t rank = 0; !collectives.empty() && rank < ranks; ++rank) {

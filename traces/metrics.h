@@ -181,8 +181,11 @@ class MetricsAccumulator {
     const Kind kind = action.kind;
     RankAccount& rank = ranks_[static_cast<std::size_t>(rank_index)];
     if (!is_compute(kind) && !is_closing(action)) {
-      // What its rank did before a SEND delays what waits for it.
-      if (is_send(kind)) paths_[slot(action.stage, action.microbatch)] = rank.path;
+      // What its rank did before a SEND delays what waits for it; not what it began before and does
+      // besides, as a GPU may.
+      if (is_send(kind) && rank.last_end_ns() <= start_ns) {
+        paths_[slot(action.stage, action.microbatch)] = rank.path;
+      }
       return;
     }
     add(rank, action, {start_ns, end_ns, input_sent_ns, input_arrival_ns});
@@ -193,7 +196,7 @@ class MetricsAccumulator {
         {span.start_ns, span.end_ns, wait.since_ns, wait.arrival_ns, true});
   }
 
-  // The path to the rank's next action is another rank's, which arrived last at a common one.
+  // The path to the rank's last end is that of another rank, which arrived last at a common action.
   void follow(int rank, const PathTimes& path) {
     ranks_[static_cast<std::size_t>(rank)].path = path;
   }
@@ -219,6 +222,7 @@ class MetricsAccumulator {
   }
   void add_joined(RankAccount& rank, Action action, Work work);
   void occupy(RankAccount& rank, const Action& waiting, const Work& work);
+  void follow_input(RankAccount& rank, const PathTimes& to_input, const Work& work);
   void record(RankAccount& rank, const Action& action, const Work& work);
 
   std::size_t microbatches_;
@@ -280,15 +284,24 @@ inline void RankAccount::pass(Kind kind) {
   }
 }
 
+// The path to the work leads along its input. If clocks contradict each other, what made the input
+// may end after it arrived: then the path leads along the rank.
+inline void MetricsAccumulator::follow_input(RankAccount& rank, const PathTimes& to_input,
+                                             const Work& work) {
+  const std::int64_t arrival = std::min(work.input_arrival_ns, work.start_ns);
+  const std::int64_t left = arrival - to_input.compute_ns - to_input.p2p_ns;
+  if (left < 0) return;
+  rank.path = to_input;
+  rank.path.p2p_ns += std::clamp(arrival - work.input_sent_ns, std::int64_t{0}, left);
+}
+
 // `waiting` is the action of the cell whose input came last.
 inline void MetricsAccumulator::occupy(RankAccount& rank, const Action& waiting, const Work& work) {
   const RankAccount::Outcome outcome = rank.occupy(work);
   if (outcome.waited_for_input && work.awaits_collective) [[unlikely]] {
     rank.path.p2p_ns += outcome.flight_ns;
   } else if (outcome.waited_for_input) {
-    rank.path = paths_[slot(input_stage(waiting), waiting.microbatch)];
-    rank.path.p2p_ns += std::max(
-        std::min(work.input_arrival_ns, work.start_ns) - work.input_sent_ns, std::int64_t{0});
+    follow_input(rank, paths_[slot(input_stage(waiting), waiting.microbatch)], work);
   }
   if (is_compute(waiting.kind)) {
     rank.path.compute_ns += outcome.fresh_ns;

@@ -72,7 +72,9 @@ IterationExtent extent_of(std::span<const Span> spans) {
   std::int64_t start_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
   for (const Span& span : spans) {
-    if (is_transfer(span.action.kind) || is_save_beside(span.action)) continue;
+    const Kind kind = span.action.kind;
+    // A RESHARD takes no time, and nothing waits for it.
+    if (is_transfer(kind) || kind == Kind::RESHARD || is_save_beside(span.action)) continue;
     start_ns = std::min(start_ns, span.start_ns);
     end_ns = std::max(end_ns, span.end_ns);
   }

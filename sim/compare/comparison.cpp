@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "sim/compare/history.h"
 #include "sim/compare/rank_comparison.h"
@@ -62,20 +63,24 @@ double global_bubble(const std::vector<RankMetrics>& ranks, std::int64_t makespa
   return 1 - busy / (static_cast<double>(ranks.size()) * static_cast<double>(makespan_ns));
 }
 
+// Of the makespan, from its begin on: what starts before what it waited for has ended, as where
+// clocks disagree, counts from then.
 ChainTimes chain_times(const Operations& operations, const Played& played, const Values& values) {
   ChainTimes times;
+  if (played.critical_path.empty()) return times;
+  const std::int64_t end = played.end_ns[played.critical_path.back()];
+  std::int64_t now = end - played.makespan_ns;
+  const auto go_to = [&](std::int64_t to, std::int64_t& part) {
+    const std::int64_t before = std::exchange(now, std::clamp(to, now, end));
+    part += now - before;
+  };
   // The first may come straight from the iteration before.
-  if (!played.critical_path.empty()) times.other_ns = played.ready_ns[played.critical_path.front()];
+  go_to(played.ready_ns[played.critical_path.front()], times.other_ns);
   for (const OperationId id : played.critical_path) {
-    if (operations.transfers(id)) {
-      times.p2p_ns += values.gap[id] + values.duration[id];
-    } else {
-      times.p2p_ns += values.exchange[id];
-      // What started before it could takes from when it could.
-      const std::int64_t gap_ns = values.gap[id];
-      times.compute_ns += values.duration[id] + std::min<std::int64_t>(gap_ns, 0);
-      times.other_ns += std::max<std::int64_t>(gap_ns, 0);
-    }
+    const bool transfers = operations.transfers(id);
+    go_to(played.ready_ns[id] + values.exchange[id], times.p2p_ns);
+    go_to(played.start_ns[id], transfers ? times.p2p_ns : times.other_ns);
+    go_to(played.end_ns[id], transfers ? times.p2p_ns : times.compute_ns);
   }
   return times;
 }

@@ -337,10 +337,15 @@ class EventEvaluation {
     }
     if (last != nullptr && tail.end_ns != start && !along_collective) tail.path = last->path;
     const auto outcome = own.occupy(work);
-    if (along_collective) tail.path.p2p_ns += outcome.flight_ns;
+    if (along_collective) tail.path.p2p_ns += idle_for(*wait, tail);
     tail.end_ns = now;
     own.path = tail.path;
     return outcome.fresh_ns;
+  }
+
+  // How long a stream stood still for a collective. A transfer may have held it until then.
+  static std::int64_t idle_for(const CollectiveWaits::Wait& wait, const Tail& tail) {
+    return wait.arrival_ns - std::max(tail.end_ns, wait.since_ns);
   }
 
   // A rank reaches a blocking collective; the last one releases all.
@@ -355,7 +360,7 @@ class EventEvaluation {
     PathTimes& path = paths_to_groups_[index] = tail(rank).path;
     const Wait wait = waits_.empty() ? std::nullopt : waits_.take(closing.action, rank);
     if (tail(rank).end_ns < now && wait && wait->arrival_ns == now) {
-      path.p2p_ns += now - std::max(tail(rank).end_ns, wait->since_ns);
+      path.p2p_ns += idle_for(*wait, tail(rank));
     }
     for (const TaskId part : group.parts) engine_.signal(part);
   }

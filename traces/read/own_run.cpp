@@ -10,6 +10,7 @@
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/joining.h"
+#include "traces/read/own_clocks.h"
 
 namespace pipesim {
 namespace {
@@ -34,6 +35,7 @@ class Assembly {
     if (run_.spans.empty()) fail(files);
     join();
     report_missing();
+    put_clocks_right(run_);
     return std::move(run_);
   }
 
@@ -97,14 +99,7 @@ class Assembly {
   }
 
   void sort() {
-    const auto by_iteration = [](const Span& a, const Span& b) {
-      return std::tuple(a.iteration, a.start_ns, a.rank) <
-             std::tuple(b.iteration, b.start_ns, b.rank);
-    };
-    // Own traces are sorted already; the sort must be stable, for cells.
-    if (!std::ranges::is_sorted(run_.spans, by_iteration)) {
-      std::ranges::stable_sort(run_.spans, by_iteration);
-    }
+    sort_spans(run_.spans);
     run_.samples.sort_by_time();
   }
 
@@ -135,12 +130,16 @@ class Assembly {
     find_iterations(run_);
   }
 
-  // Every iteration runs the same program, SAVEs aside: one with fewer actions than another has
-  // lost some. One that takes absurdly long has unrelated clocks.
+  // Every iteration runs the same program, but for SAVEs, and, if several are one step, for steps
+  // and exchanges with replicas: one with fewer actions than another has lost some. One that takes
+  // absurdly long has unrelated clocks.
   void drop_odd_iterations() {
+    const auto is_in_each = [&](const Span& span) {
+      return run_.about.accumulate > 1 ? takes_microbatch(span.action.kind)
+                                       : span.action.kind != Kind::SAVE;
+    };
     const auto actions_of = [&](const RecordedIteration& iteration) {
-      return std::ranges::count_if(run_.spans_of(iteration),
-                                   [](const Span& span) { return span.action.kind != Kind::SAVE; });
+      return std::ranges::count_if(run_.spans_of(iteration), is_in_each);
     };
     std::ptrdiff_t most = 0;
     for (const auto& iteration : run_.iterations) most = std::max(most, actions_of(iteration));

@@ -133,20 +133,13 @@ std::vector<RecordedClock> align_clocks(std::vector<ProfileProcess>& processes,
     least.add(static_cast<int>(send.rank), static_cast<int>(receive.rank),
               receive.operation->end_ns - send.operation->start_ns);
   });
-  const CausalShifts shifts = causal_shifts(least, 1);
-  const std::int64_t largest = *std::max_element(shifts.shift_ns.begin(), shifts.shift_ns.end());
+  const std::vector<std::int64_t> shifts =
+      righting_shifts(least, 1, processes.front().name, warnings);
   std::vector<RecordedClock> clocks;
-  if (largest > 0) {
-    warnings.add(fmt::format("transfers that arrive before they were sent: clocks are shifted by "
-                             "up to {}",
-                             format_time(largest)),
-                 processes.front().name);
-    for (std::size_t rank = 0; rank < processes.size(); ++rank) {
-      shift(processes[rank], shifts.shift_ns[rank]);
-      clocks.emplace_back().shift_ns = shifts.shift_ns[rank];
-    }
+  for (std::size_t rank = 0; rank < shifts.size(); ++rank) {
+    shift(processes[rank], shifts[rank]);
+    clocks.emplace_back().shift_ns = shifts[rank];
   }
-
   return clocks;
 }
 
