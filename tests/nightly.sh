@@ -9,6 +9,7 @@
 #   - what has threads under the thread sanitizer;
 #   - 100,000 random programs, as released and under sanitizers;
 #   - 10,000 random shapes of schedule families;
+#   - 3,000 plans with random flags, some of them absurd, that end in time;
 #   - 500 trainings that are struck while they save, prune or resume;
 #   - 300 random layouts with replicas and shards, over MPI and over TCP;
 #   - a llama of 10 M parameters that learns, the same by three schedules;
@@ -56,6 +57,10 @@ random_families() {
   env PIPESIM_RANDOM_FAMILIES=10000 "$1/tests/sim_tests" '--gtest_filter=RandomFamilies.*'
 }
 
+hostile_plans() {
+  env PIPESIM_HOSTILE_PLANS=3000 build/release/tests/program_tests --gtest_filter='HostilePlans.*'
+}
+
 # Processes that MPI and TCP connect.
 random_layouts() {
   local launched='*RandomLayouts*'
@@ -83,6 +88,7 @@ step "test: tsan" ctest --preset tsan -j2
 step "100,000 random programs" random_programs build/release
 step "100,000 random programs: asan-ubsan" random_programs $sanitized
 step "10,000 random shapes of families" random_families build/release
+step "3,000 hostile plans" hostile_plans
 step "random layouts over MPI and TCP" random_layouts
 step "500 trainings struck while they save" struck_trainings
 step "a llama learns" bash tests/learns.sh build/release

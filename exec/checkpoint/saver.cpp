@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
+#include <string_view>
+#include <system_error>
 
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/base/threads.h"
 
 namespace pipesim::exec {
 namespace {
@@ -25,6 +28,16 @@ bool has_result(std::future<Result>& future, bool waits) {
 std::int64_t now_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+// Beside the training, or once its result is asked for.
+template <typename Work>
+auto start_work(bool beside, std::string_view what, const Work& work) {
+  try {
+    return std::async(beside ? std::launch::async : std::launch::deferred, work);
+  } catch (const std::system_error& error) {
+    throw thread_error(what, error);
+  }
 }
 
 // A rank's thread may be pinned to one processor, and threads that it starts inherit that: the
@@ -77,7 +90,7 @@ std::int64_t Saver::save(const Manifest& manifest, const std::vector<SavedArray>
     through_ns_ = now_ns();
     return file;
   };
-  writing_ = std::async(beside_ ? std::launch::async : std::launch::deferred, write);
+  writing_ = start_work(beside_, "to write a checkpoint", write);
   if (!beside_) finish();
   return snapshot_.bytes();
 }
@@ -135,7 +148,7 @@ void Saver::publish(bool waits) {
       folder_.publish(manifest_);
       through_ns_ = now_ns();
     };
-    publishing_ = std::async(beside_ ? std::launch::async : std::launch::deferred, work);
+    publishing_ = start_work(beside_, "to publish a checkpoint", work);
   }
   if (!has_result(publishing_, waits)) return;
   publishing_.get();

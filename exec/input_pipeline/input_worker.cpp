@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "exec/input_pipeline/lane_exchange.h"
 #include "exec/run/short_turns.h"
 #include "traces/base/error.h"
+#include "traces/base/threads.h"
 
 namespace pipesim::exec {
 namespace {
@@ -56,11 +56,10 @@ std::vector<InputSpan> InputWorker::run() {
     std::vector<std::jthread> threads;
     for (const InputStream stream : streams) {
       try {
-        threads.emplace_back([this, stream] { work(stream); });
-      } catch (const std::system_error& error) {
-        fail(std::make_exception_ptr(
-            work_error(fmt::format("cannot start a thread for stream {}: {}",
-                                   input_stream_name(stream), error.code().message()))));
+        threads.push_back(start_thread(fmt::format("for stream {}", input_stream_name(stream)),
+                                       [this, stream] { work(stream); }));
+      } catch (const Error&) {
+        fail(std::current_exception());
         break;
       }
     }

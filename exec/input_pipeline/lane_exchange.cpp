@@ -1,7 +1,8 @@
 #include "exec/input_pipeline/lane_exchange.h"
 
 #include <exception>
-#include <thread>
+
+#include "traces/base/threads.h"
 
 namespace pipesim::exec {
 
@@ -10,7 +11,7 @@ void exchange_apart(Transport& transport, const std::string& what,
   Courier courier(transport);
   std::exception_ptr error, courier_error;
   {
-    const std::jthread thread([&] {
+    const std::jthread thread = start_thread("to exchange " + what, [&] {
       try {
         LaneExchange exchange(courier, 0, what);
         work(exchange);

@@ -6,13 +6,13 @@
 
 #include <chrono>
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "exec/run/agreement.h"
 #include "exec/transport/local.h"
 #include "traces/base/error.h"
+#include "traces/base/threads.h"
 
 namespace pipesim::exec {
 namespace {
@@ -58,11 +58,10 @@ void run_as_threads(int ranks, std::optional<std::int64_t> eager_limit_bytes, co
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < ranks; ++rank) {
       try {
-        threads.emplace_back(work_of, rank);
-      } catch (const std::system_error& error) {
-        const Error why = work_error(fmt::format("cannot start thread {} of {}: {}", rank + 1,
-                                                 ranks, error.code().message()));
-        fail(rank, std::make_exception_ptr(why), why);
+        threads.push_back(start_thread(fmt::format("for rank {} of {}", rank, ranks),
+                                       [&work_of, rank] { work_of(rank); }));
+      } catch (const Error& error) {
+        fail(rank, std::current_exception(), error);
         break;
       }
     }

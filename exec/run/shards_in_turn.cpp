@@ -1,8 +1,11 @@
 #include "exec/run/shards_in_turn.h"
 
-#include <thread>
+#include <fmt/format.h>
+
+#include <vector>
 
 #include "exec/model/parameters.h"
+#include "traces/base/threads.h"
 
 namespace pipesim::exec {
 namespace {
@@ -32,14 +35,17 @@ void ShardsInTurn::run(const std::function<void(int shard)>& work) {
     }
     pass_on();
   };
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   try {
-    for (int i = 0; i < count(); ++i) threads.emplace_back(take_part, i);
-  } catch (...) {  // a thread can't be started: ends those that wait for the first turn
+    for (int i = 0; i < count(); ++i) {
+      threads.push_back(
+          start_thread(fmt::format("for shard {}", i), [&take_part, i] { take_part(i); }));
+    }
+  } catch (const Error&) {  // ends those that wait for the first turn
     fail();
   }
   if (!error_) pass_on();
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();
   if (error_) std::rethrow_exception(error_);
 }
 

@@ -13,6 +13,7 @@
 #include "exec/device/device.h"
 #include "exec/transport/back_off.h"
 #include "traces/base/error.h"
+#include "traces/base/threads.h"
 
 namespace pipesim::exec {
 namespace {
@@ -35,7 +36,7 @@ class StartWatch {
  public:
   explicit StartWatch(const StartLimit& limit) {
     if (limit.patience.count() == 0) return;
-    watcher_ = std::jthread([this, &limit](const std::stop_token& stop) {
+    watcher_ = start_thread("to watch MPI's start", [this, &limit](const std::stop_token& stop) {
       std::unique_lock lock(mutex_);
       ended_.wait_for(lock, stop, limit.patience, [] { return false; });
       if (!stop.stop_requested()) limit.give_up();

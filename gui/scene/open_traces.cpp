@@ -15,6 +15,7 @@
 #include "gui/scene/document.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/base/threads.h"
 #include "traces/input_pipeline/input_trace.h"
 #include "traces/read/profile/kineto.h"
 #include "traces/read/profile/pipelines.h"
@@ -100,7 +101,10 @@ void by_two_threads(std::size_t count, const Work& work) {
   };
   {
     std::jthread other;
-    if (count > 1) other = std::jthread(take);
+    try {
+      if (count > 1) other = start_thread("to open traces", take);
+    } catch (const Error&) {  // one does it, too
+    }
     take();
   }
   for (const std::exception_ptr& one : thrown) {

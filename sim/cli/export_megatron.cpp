@@ -50,6 +50,12 @@ class MegatronExport {
     if (schedule != "1f1b" && schedule != "interleaved") {
       refuse(fmt::format("schedule {}", schedule), "--only schedule=1f1b,interleaved");
     }
+    if (schedule == "interleaved" &&
+        (point_.stages == 1 || space_.microbatches(point_) % point_.stages != 0)) {
+      refuse(fmt::format("interleaved schedule of {} for {}", plural(point_.stages, "stage"),
+                         plural(space_.microbatches(point_), "microbatch")),
+             "--only schedule=1f1b");
+    }
     if (model_.architecture == Architecture::mlp) refuse("such blocks", "a gpt or llama");
     if (model_.window) refuse("window like this model's", "another model");
     if (point_.recompute.activation && model_.experts == 1) {

@@ -33,21 +33,26 @@ Objective parse_objective(const Flag& flag) {
       fmt::format("--objective: {} is none; give iteration or bottleneck", quote(*flag)));
 }
 
-SearchLimits limits_of(const PartitionFlags& flags, Progress& progress) {
+std::chrono::nanoseconds time_of(const Flag& flag) {
+  const std::int64_t ns = parse_time_ns(flag.value_or("10s"), "--budget");
+  if (ns == 0) throw input_error("--budget: 0 leaves no time to search; give some, such as 10s");
+  return std::chrono::nanoseconds(ns);
+}
+
+// Refuses a schedule of which not even one layout can be simulated in time.
+void check_time(const ScheduleFlags& flags, std::chrono::nanoseconds time) {
+  if (!flags.schedule || names_a_file(*flags.schedule)) return;
+  const double actions = actions_of(family(*flags.schedule), parse_request(flags));
+  if (actions <= static_cast<double>(actions_within(10 * time))) return;
+  throw work_error(fmt::format(
+      "--budget: time would run out before a layout of {:.3g} actions is simulated; give more",
+      actions));
+}
+
+SearchLimits limits_of(const PartitionFlags& flags, const Budget& budget, Progress& progress) {
   SearchLimits limits;
   if (flags.trials) limits.trials = parse_count(*flags.trials, "--trials");
-  const std::chrono::nanoseconds budget(flags.budget ? parse_time_ns(*flags.budget, "--budget")
-                                                     : 10'000'000'000);
-  if (budget.count() == 0) {
-    throw input_error("--budget: 0 leaves no time to search; give some, such as 10s");
-  }
-  // The clock of the search's budget.
-  using Clock = std::chrono::steady_clock;
-  limits.out_of_time = [budget, end = std::optional<Clock::time_point>()]() mutable {
-    const auto now = Clock::now();
-    if (!end) end = now + budget;
-    return now >= *end;
-  };
+  limits.budget = &budget;
   limits.progress = [&progress](std::int64_t tried, std::int64_t makespan_ns) {
     if (tried % 32 != 0) return;
     progress.show(fmt::format("{} simulated, the best takes {}", plural(tried, "layout"),
@@ -81,10 +86,12 @@ std::function<std::string(int)> names_of(const LayersInput& input,
 }
 
 void run(const PartitionFlags& flags) {
+  const std::chrono::nanoseconds time = time_of(flags.budget);
+  const Budget budget(time);
   check_files(flags);
   std::optional<Progress> progress(std::in_place);
   const Objective objective = parse_objective(flags.objective);
-  const SearchLimits limits = limits_of(flags, *progress);
+  const SearchLimits limits = limits_of(flags, budget, *progress);
   ScheduleFlags schedule_flags = flags.schedule;
   LayersInput input = read_layers(flags.layers, schedule_flags);
   if (flags.write_costs && !input.file) {
@@ -96,6 +103,7 @@ void run(const PartitionFlags& flags) {
   CostRequest costs = cost_request(cost_flags, input.file, input.name);
   set_microbatches(cost_flags.model.global_batch, costs, schedule_flags);
   const CostSource source(std::move(costs));
+  check_time(schedule_flags, time);
   const ScheduleChoice choice = choose_schedule(schedule_flags, source.bytes_needed());
   const std::optional<CostModel> model = source.cost_model(choice.schedule.ranks());
   input.name = model ? name_of(*model) : std::filesystem::path(input.name).filename().string();

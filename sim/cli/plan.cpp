@@ -23,6 +23,7 @@
 #include "sim/cli/plan_refusal.h"
 #include "sim/cli/plan_report.h"
 #include "sim/plan/ranking.h"
+#include "sim/schedule/size.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -233,8 +234,14 @@ PlanPoint point_of(PlanSpace space, const std::string& text) {
 }
 
 int threads_of(const Flag& flag) {
-  if (flag) return parse_count(*flag, "--threads");
+  constexpr int most = 256;  // more have nothing to do
+  if (flag) return std::min(most, parse_count(*flag, "--threads"));
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::int64_t most_actions_within(std::chrono::nanoseconds budget) {
+  constexpr std::int64_t most = std::int64_t{1} << 21;  // for its memory
+  return std::min(most, actions_within(budget));
 }
 
 void check_export_flags(const PlanFlags& flags) {
@@ -254,7 +261,8 @@ struct Searched {
   LayoutPlanner planner;
   PlanResult result;
 
-  Searched(PlanSpace its, int threads) : space(std::move(its)), planner(space, threads) {}
+  Searched(PlanSpace its, const PlanLimits& limits)
+      : space(std::move(its)), planner(space, limits) {}
 };
 
 PlanOfDevices summary_of(const Searched& one) {
@@ -296,11 +304,19 @@ std::size_t best_of(const std::vector<PlanOfDevices>& all, PlanObjective objecti
   return best;
 }
 
+PlanCertificate certificate_of(const PlanSpace& space, const PlanPoint& point,
+                               const PlanLimits& limits) {
+  PlanCertificate certificate = PointCertifier(space, limits).certify(point);
+  if (!certificate.rule && !certificate.outcome) {
+    throw work_error("--budget: time ran out before the layout of --why was evaluated; give more");
+  }
+  return certificate;
+}
+
 // What a layout ends as, and how many splits of work have a faster one.
-std::string certificate_text(const PlanFlags& flags, Searched& searched, const PlanSearch& how,
-                             const std::vector<std::string>& given) {
-  const PlanPoint point = point_of(searched.space, *flags.why);
-  const PlanCertificate certificate = PointCertifier(searched.space).certify(point);
+std::string certificate_text(const PlanFlags& flags, Searched& searched, const PlanPoint& point,
+                             const PlanCertificate& certificate, const PlanSearch& how,
+                             const PlanLimits& limits, const std::vector<std::string>& given) {
   std::optional<std::int64_t> faster_splits;
   if (certificate.outcome) {
     PlanSearch faster = how;
@@ -314,15 +330,25 @@ std::string certificate_text(const PlanFlags& flags, Searched& searched, const P
   const std::vector<PlanOutcome>& best = searched.result.best;
   if (certificate.outcome && !best.empty() && certificate.outcome->time_ns > best.front().time_ns) {
     const PlanSpace& space = searched.space;
-    view.why =
-        why_not(candidate_of(space, point, *certificate.outcome, {}),
-                candidate_of(space, space.axes().at(best.front().index), best.front(), {}), {});
+    limits.allow([&] {
+      view.why = why_not(
+          candidate_of(space, point, *certificate.outcome, {}, limits.budget),
+          candidate_of(space, space.axes().at(best.front().index), best.front(), {}, limits.budget),
+          {});
+    });
   }
   return flags.json ? certificate_json(view) : certificate_report(view, standard_output().width);
 }
 
 // In short: the best alone.
 void run(const PlanFlags& flags, bool in_short) {
+  PlanLimits limits;
+  std::optional<Budget> budget;
+  if (flags.budget) {
+    const std::chrono::nanoseconds time(parse_time_ns(*flags.budget, "--budget"));
+    limits.budget = &budget.emplace(time);
+    limits.most_actions = most_actions_within(time);
+  }
   check_outputs({{"--model", file_of(flags.model.model)},
                  {"--cluster", file_of(flags.model.cluster)},
                  {"--csv", flags.csv, true}});
@@ -330,7 +356,7 @@ void run(const PlanFlags& flags, bool in_short) {
   const std::vector<int> devices = numbers_of_devices(flags.model.devices);
   const PlanQuestion question = question_of(flags);
   const PlanObjective objective = objective_of(flags.objective);
-  const int threads = threads_of(flags.threads);
+  limits.threads = threads_of(flags.threads);
   PlanSearch how;
   how.memory_cap_bytes = flags.memory_cap ? parse_bytes(*flags.memory_cap, "--memory-cap")
                                           : question.training.cluster.device.memory_bytes;
@@ -339,34 +365,36 @@ void run(const PlanFlags& flags, bool in_short) {
       flags.top ? static_cast<std::size_t>(parse_count(*flags.top, "--top")) : how.top;
   how.top = std::max(how.top, printed);
   if (objective == PlanObjective::memory && !flags.why) how.aim = PlanAim::memory;
-  std::optional<std::int64_t> budget_ns;
-  if (flags.budget) budget_ns = parse_time_ns(*flags.budget, "--budget");
   if (flags.why && devices.size() > 1) {
     throw input_error("--why: for how many devices? give --devices one number");
   }
   std::optional<OutputFile> csv;
   if (flags.csv) csv.emplace(*flags.csv);
 
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
   std::optional<Progress> progress(std::in_place);
   how.progress = [&](const PlanOutcome* best, std::int64_t evaluated) {
     progress->show(fmt::format("best so far {}, {} evaluated",
                                best == nullptr ? "none" : format_time(best->time_ns),
                                format_count(evaluated)));
-    return !budget_ns || Clock::now() - start < std::chrono::nanoseconds(*budget_ns);
   };
+  std::optional<PlanPoint> asked;
+  std::optional<PlanCertificate> certificate;
+  if (flags.why) {
+    const PlanSpace space = space_of(flags, question, devices.front());
+    asked = point_of(space, *flags.why);
+    certificate = certificate_of(space, *asked, limits);
+  }
   std::vector<std::unique_ptr<Searched>> searched;
   std::vector<PlanOfDevices> by_devices;
   for (const int count : devices) {
     PlanSpace space = space_of(flags, question, count);
     progress->show(fmt::format("bounding {} layouts on {} devices",
                                format_count(space.axes().size()), format_count(count)));
-    Searched& one = *searched.emplace_back(std::make_unique<Searched>(std::move(space), threads));
+    Searched& one = *searched.emplace_back(std::make_unique<Searched>(std::move(space), limits));
     one.result = one.planner.best(how);
     by_devices.push_back(summary_of(one));
     if (devices.size() > 1 && !one.result.best.empty()) {
-      set_best(flags, one.space, finalists(one.space, one.result.best, how, threads).front(),
+      set_best(flags, one.space, finalists(one.space, one.result.best, how, limits).front(),
                by_devices.back());
     }
   }
@@ -384,18 +412,26 @@ void run(const PlanFlags& flags, bool in_short) {
     }
   };
   if (flags.why) {
-    const std::string text = certificate_text(flags, best, how, given);
+    const std::string text =
+        certificate_text(flags, best, *asked, *certificate, how, limits, given);
     progress.reset();
     print(text);
     return;
   }
   if (best.result.best.empty()) {
-    how.progress = nullptr;
-    refuse_plan(best.space, best.result.counts, how, threads, other_space);
+    if (std::ranges::any_of(by_devices,
+                            [](const PlanOfDevices& one) { return one.counts.not_reached > 0; })) {
+      throw work_error(
+          limits.are_over()
+              ? "--budget: time ran out before a layout that fits was found; give more"
+              : "--budget: time would run out before one of the layouts that may fit is evaluated, "
+                "so many microbatches do they have; give more, or omit it");
+    }
+    refuse_plan(best.space, best.result.counts, how, limits, other_space);
   }
   if (in_short || flags.export_format) {
     answer.result = std::move(best.result);
-    answer.top = finalists(best.space, answer.result.best, how, threads);
+    answer.top = finalists(best.space, answer.result.best, how, limits);
     progress.reset();
     if (in_short) {
       print(plan_summary(view, standard_output()));
@@ -407,14 +443,14 @@ void run(const PlanFlags& flags, bool in_short) {
                  flags.output);
     return;
   }
-  answer = answer_plan(best.planner, best.space, how, threads);
+  answer = answer_plan(best.planner, best.space, std::move(best.result), how, limits);
   if (answer.top.size() > printed) {
     answer.top.erase(answer.top.begin() + static_cast<std::ptrdiff_t>(printed), answer.top.end());
   }
   set_best(flags, best.space, answer.top.front(), by_devices[chosen]);
   if (objective == PlanObjective::time) {
     view.nearby =
-        nearby_batch(best.space.question(), answer.top.front().outcome, how, other_space, threads);
+        nearby_batch(best.space.question(), answer.top.front().outcome, how, other_space, limits);
   }
   progress.reset();
   if (csv) {

@@ -33,22 +33,20 @@ std::string either(const std::optional<Number>& below, const std::optional<Numbe
   return fmt::format("{}", fmt::join(both, " or "));
 }
 
-std::string or_list(const std::vector<std::string>& ways) {
-  return ways.empty() ? "allow more by --only and --fix"
-                      : fmt::format("{}", fmt::join(ways, ", or "));
+std::string or_list(const std::vector<std::string>& ways, const PlanLimits& limits) {
+  if (!ways.empty()) return fmt::format("{}", fmt::join(ways, ", or "));
+  return limits.are_over() ? "none was found before --budget was over"
+                           : "allow more by --only and --fix";
 }
 
 }  // namespace
 
 void refuse_plan(const PlanSpace& space, const PlanCounts& counts, const PlanSearch& how,
-                 int threads, const SpaceOf& space_of) {
+                 const PlanLimits& limits, const SpaceOf& space_of) {
   const PlanQuestion& question = space.question();
-  if (counts.not_reached > 0) {
-    throw work_error("--budget: time ran out before a layout that fits was found; give more");
-  }
   std::vector<std::string> ways;
   if (counts.too_large == 0) {
-    const NearestPossible nearest = nearest_possible(question, space_of);
+    const NearestPossible nearest = nearest_possible(question, space_of, limits);
     if (nearest.fewer_devices || nearest.more_devices) {
       ways.push_back("--devices " + either(nearest.fewer_devices, nearest.more_devices));
     }
@@ -59,9 +57,9 @@ void refuse_plan(const PlanSpace& space, const PlanCounts& counts, const PlanSea
         fmt::format("--devices {}, --global-batch {}: none of {} layouts is possible: {}; nearest "
                     "that work: {}",
                     question.devices, question.global_batch, format_count(space.axes().size()),
-                    excluded(counts), or_list(ways)));
+                    excluded(counts), or_list(ways, limits)));
   }
-  const NearestFitting nearest = nearest_fitting(question, how.memory_cap_bytes, space_of, threads);
+  const NearestFitting nearest = nearest_fitting(question, how.memory_cap_bytes, space_of, limits);
   if (nearest.smallest) {
     constexpr std::int64_t mebibyte = 1 << 20;
     ways.push_back(fmt::format("--memory-cap {}MiB",
@@ -71,7 +69,7 @@ void refuse_plan(const PlanSpace& space, const PlanCounts& counts, const PlanSea
   throw input_error(fmt::format(
       "--memory-cap: none of {} layouts on {} fits into {}: {}; the least that would work: {}",
       format_count(space.axes().size()), plural(question.devices, "device"),
-      format_bytes(how.memory_cap_bytes), excluded(counts), or_list(ways)));
+      format_bytes(how.memory_cap_bytes), excluded(counts), or_list(ways, limits)));
 }
 
 }  // namespace pipesim::cli

@@ -6,8 +6,9 @@
 namespace pipesim::cli {
 
 // Throws: which rule excludes how many of a space's layouts, and what to change. Expects that none
-// fits.
+// fits, of all that there are.
 [[noreturn]] void refuse_plan(const PlanSpace& space, const PlanCounts& counts,
-                              const PlanSearch& how, int threads, const SpaceOf& space_of);
+                              const PlanSearch& how, const PlanLimits& limits,
+                              const SpaceOf& space_of);
 
 }  // namespace pipesim::cli

@@ -174,7 +174,9 @@ std::string why_lines(const PlanView& view, int width) {
   const std::vector<Finalist>& top = view.answer.top;
   std::string out;
   for (std::size_t i = 1; i < top.size(); ++i) {
-    const std::string why = why_not(top[i].candidate, top.front().candidate, view.memory_cap_bytes);
+    if (!top[i].candidate || !top.front().candidate) continue;
+    const std::string why =
+        why_not(*top[i].candidate, *top.front().candidate, view.memory_cap_bytes);
     constexpr int margin = 4;
     const std::string lines = wrap(why, width - margin);
     std::string number = std::to_string(i + 1);
@@ -226,7 +228,7 @@ std::string binding(const PlanView& view, int width) {
     text += fmt::format("With {:.0f} % more memory: {:.2f} % less time, using {}.\n", more * 100,
                         gain * 100, plan_layout_words(view.space, point));
   }
-  if (text.empty() && view.answer.result.counts.not_reached == 0) {
+  if (text.empty() && view.answer.is_whole) {
     text = "No amount of memory would make it 1 % faster.\n";
   }
   if (text.empty()) return text;
@@ -247,9 +249,9 @@ std::string counts_table(const PlanView& view) {
                        plan_rule_text(static_cast<PlanRule>(rule)));
   }
   row(counts.too_large, "need too much memory, by a lower bound or exactly");
-  row(counts.dominated, "are no faster than the best, or one that splits the work alike");
+  row(counts.dominated, "are no faster than the best, or one like them");
   row(counts.evaluated, "fit, and were evaluated exactly");
-  row(counts.not_reached, "were not examined: time ran out");
+  row(counts.not_reached, "were not examined within --budget");
   return out;
 }
 
@@ -319,7 +321,9 @@ std::string ties(const PlanView& view, int width) {
     const PlanPoint other = view.space.axes().at(rival->outcome.index);
     text += fmt::format(" The nearest with another split loses {:.2f} %: {}. {}",
                         loss_of(rival->outcome, best) * 100, plan_layout_words(view.space, other),
-                        measurement_words(view, top.front(), *rival, band->fraction));
+                        top.front().candidate && rival->candidate
+                            ? measurement_words(view, top.front(), *rival, band->fraction)
+                            : "");
   }
   return wrap(text + "\n", width);
 }
@@ -335,7 +339,7 @@ std::string devices_table(const PlanView& view, std::size_t width) {
     labels.push_back(format_count(one.devices));
     if (!one.best) {
       for (Column& column : columns) column.cells.emplace_back("-");
-      columns.back().cells.back() = "nothing fits";
+      columns.back().cells.back() = one.counts.not_reached > 0 ? "time ran out" : "nothing fits";
       continue;
     }
     const std::string cells[] = {
@@ -372,9 +376,11 @@ std::string axes_words(const PlanAxes& axes) {
 }  // namespace
 
 std::string plan_layout_words(const PlanSpace& space, const PlanPoint& point) {
-  std::string text = point.stages == 1 ? "no pipeline"
-                                       : fmt::format("{}, {}", point.schedule.family->name,
-                                                     plural(point.stages, "stage"));
+  const std::string_view schedule = point.schedule.family->name;
+  std::string text = fmt::format("{}, {}", schedule, plural(point.stages, "stage"));
+  if (point.stages == 1) {
+    text = schedule == "1f1b" ? "no pipeline" : fmt::format("no pipeline, {}", schedule);
+  }
   if (point.schedule.chunks > 1) text += fmt::format(" x {} chunks", point.schedule.chunks);
   text += ", " + plural(point.tensor_parallel, "tensor-parallel rank") + ", " +
           plural(space.data_parallel(point), "replica");
@@ -428,7 +434,10 @@ std::string plan_json(const PlanView& view) {
     Json own = outcome_json(view, one.outcome, one.layout);
     own["even_iteration_ns"] = one.even_ns;
     if (&one != &answer.top.front() && view.objective != PlanObjective::memory) {
-      own["why"] = why_not(one.candidate, answer.top.front().candidate, view.memory_cap_bytes);
+      own["why"] = nullptr;
+      if (one.candidate && answer.top.front().candidate) {
+        own["why"] = why_not(*one.candidate, *answer.top.front().candidate, view.memory_cap_bytes);
+      }
     }
     json["top"].push_back(std::move(own));
   }

@@ -50,7 +50,7 @@ class EventEvaluation {
         paths_to_groups_(tasks_.groups.size()),
         write_starts_ns_(accounts_.size()),
         dependency_ends_(tasks_.dependencies),
-        engine_(*this, std::move(tasks_.plan)) {}
+        engine_(*this, std::move(tasks_.plan), options.budget) {}
 
   Metrics run() {
     if (!engine_.run()) {

@@ -45,6 +45,7 @@ std::vector<Closing> closing_of(const Schedule& schedule, const Costs& costs, bo
 }
 
 Metrics evaluate(const Schedule& program, const Costs& costs, const SimulationOptions& options) {
+  if (options.budget != nullptr) options.budget->check();
   if (!needs_events(program, costs, options)) {
     return evaluate_directly(program, costs, options.iterations, options.jitter, options.sink);
   }

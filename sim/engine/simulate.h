@@ -23,6 +23,7 @@
 #include "sim/engine/p2p.h"
 #include "sim/schedule/schedule.h"
 #include "traces/accumulation.h"
+#include "traces/base/budget.h"
 #include "traces/metrics.h"
 #include "traces/saves.h"
 #include "traces/timeline.h"
@@ -39,6 +40,8 @@ struct SimulationOptions {
   SpanSink sink;
   // The jitter of actions' times, if any; must outlive the call.
   const Jitter* jitter = nullptr;
+  // Throws where it is over; must outlive the call. Null: takes as long as it likes.
+  const Budget* budget = nullptr;
   // Uses the event engine even if the direct evaluation would do.
   bool always_by_events = false;
 };

@@ -25,8 +25,9 @@ constexpr int most_rounds = 16;  // over the cuts, one by one
 
 class BottleneckSearch {
  public:
-  BottleneckSearch(const CutCosts& costs, Effort effort)
+  BottleneckSearch(const CutCosts& costs, Effort effort, const Budget* budget)
       : costs_(costs),
+        budget_(budget),
         everything_(costs.most_ns()),
         has_one_stage_a_rank_(costs.ranks() == costs.stages()),
         part_(effort == Effort::small ? 128 : 1),
@@ -90,6 +91,7 @@ class BottleneckSearch {
           int& at = cuts[index(cut)];
           at += by;
           if (at == cuts[index(cut - 1)] || at == cuts[index(cut + 1)]) continue;
+          if (budget_ != nullptr && budget_->is_over()) return;
           if (costs_.cost_of(cuts) >= cost_) continue;
           use(std::move(cuts));
           moved = true;
@@ -108,7 +110,7 @@ class BottleneckSearch {
       if (at_least_ns_ > last) break;
       beyond = beyond == 0 ? std::min(last - at_least_ns_, at_least_ns_) / 64 + 1 : 4 * beyond;
       const std::int64_t limit = last - at_least_ns_ <= beyond ? last : at_least_ns_ + beyond;
-      const Swept swept = sweep(costs_, {Aim::ns, {0, limit, 0}}, steps_);
+      const Swept swept = sweep(costs_, {Aim::ns, {0, limit, 0}}, steps_, budget_);
       if (!swept.to_the_end) {
         if (fits) move_nearby(Aim::ns);
         return;
@@ -132,7 +134,8 @@ class BottleneckSearch {
       const std::int64_t limit = has_one_stage_a_rank_ || last - at_least_missing_ <= beyond
                                      ? last
                                      : at_least_missing_ + beyond;
-      const Swept swept = sweep(costs_, {Aim::missing_bytes, {limit, everything_, 0}}, steps_);
+      const Swept swept =
+          sweep(costs_, {Aim::missing_bytes, {limit, everything_, 0}}, steps_, budget_);
       if (!swept.to_the_end) {
         move_nearby(Aim::missing_bytes);
         return;
@@ -149,7 +152,7 @@ class BottleneckSearch {
   // The least sum of squares for the bottleneck.
   void even_out() {
     steps_ = (has_one_stage_a_rank_ ? most_steps_of_one_stage : most_steps_of_squares) / part_;
-    const Swept swept = sweep(costs_, {Aim::squares, cost_}, steps_);
+    const Swept swept = sweep(costs_, {Aim::squares, cost_}, steps_, budget_);
     if (swept.to_the_end) {
       use(swept.cuts);
     } else {
@@ -198,7 +201,7 @@ class BottleneckSearch {
     }
     const std::int64_t granted = std::min(steps_nearby_, most_steps_a_move / part_);
     std::int64_t left = granted;
-    const Swept swept = sweep(costs_, limits, left);
+    const Swept swept = sweep(costs_, limits, left, budget_);
     steps_nearby_ -= granted - left;
     if (swept.cuts.empty()) return false;
     use(swept.cuts);
@@ -206,6 +209,7 @@ class BottleneckSearch {
   }
 
   const CutCosts& costs_;
+  const Budget* const budget_;
   const std::int64_t everything_;  // no bottleneck is longer
   const bool has_one_stage_a_rank_;
   const std::int64_t part_;  // of the steps: one of so many
@@ -219,15 +223,15 @@ class BottleneckSearch {
 
 }  // namespace
 
-std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem,
-                                                    Effort effort) {
+std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem, Effort effort,
+                                                    const Budget* budget) {
   if (problem.layers() < problem.placement.stages()) {
     throw input_error(fmt::format("partition: {} cannot fill {}; give each at least one layer",
                                   plural(problem.layers(), "layer"),
                                   plural(problem.placement.stages(), "virtual stage")));
   }
   const CutCosts costs(problem);
-  return BottleneckSearch(costs, effort).run();
+  return BottleneckSearch(costs, effort, budget).run();
 }
 
 std::int64_t bottleneck_of(const BottleneckProblem& problem, const std::vector<int>& layout) {

@@ -25,6 +25,7 @@
 
 #include "sim/plan/moments.h"
 #include "sim/schedule/placement.h"
+#include "traces/base/budget.h"
 
 namespace pipesim {
 
@@ -73,9 +74,11 @@ enum class Effort : std::uint8_t {
   small,  // a hundredth of the steps, so that fewer problems are solved exactly
 };
 
-// Throws where there are fewer layers than stages.
+// Throws where there are fewer layers than stages. Where the budget, if any, is over, the best so
+// far.
 std::variant<Bottleneck, Shortfall> find_bottleneck(const BottleneckProblem& problem,
-                                                    Effort effort = Effort::whole);
+                                                    Effort effort = Effort::whole,
+                                                    const Budget* budget = nullptr);
 
 // For a layout with at least one layer per stage, and all layers.
 std::int64_t bottleneck_of(const BottleneckProblem& problem, const std::vector<int>& layout);

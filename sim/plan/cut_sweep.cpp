@@ -72,8 +72,13 @@ class States {
 
 class CutSweep {
  public:
-  CutSweep(const CutCosts& costs, const SweepLimits& limits, std::int64_t& steps)
-      : costs_(costs), limits_(limits), plan_(plan_sweep(costs)), steps_left_(steps) {
+  CutSweep(const CutCosts& costs, const SweepLimits& limits, std::int64_t& steps,
+           const Budget* budget)
+      : costs_(costs),
+        limits_(limits),
+        budget_(budget),
+        plan_(plan_sweep(costs)),
+        steps_left_(steps) {
     cuts_.resize(index(costs.stages()) + 1);
     cuts_.back() = costs.layers();
     std::size_t most_moments = 0;
@@ -94,8 +99,9 @@ class CutSweep {
       next_ = States(step.places.size(), step.open);
       places_.resize(step.places.size());
       for (parent_ = 0; parent_ < before.size(); ++parent_) {
+        if (parent_ % states_a_look == 0) look();
         expand(before);
-        if (steps_left_ < 0 || (step.open > 1 && states + next_.size() > most_states)) {
+        if (is_over_ || steps_left_ < 0 || (step.open > 1 && states + next_.size() > most_states)) {
           return give_up();
         }
       }
@@ -164,7 +170,8 @@ class CutSweep {
     const int direction = leftwards ? -1 : 1;
     for (int place_at = leftwards ? high : low; place_at >= low && place_at <= high;
          place_at += direction) {
-      if (--steps_left_ < 0) return;  // nothing comes of this sweep
+      if (++places_tried_ % places_a_look == 0) look();
+      if (is_over_ || --steps_left_ < 0) return;  // nothing comes of this sweep
       cuts_[index(choice.cut)] = place_at;
       std::int64_t with_ns = ns;
       if (complete(choice.complete, at + 1, with_ns)) {
@@ -199,6 +206,8 @@ class CutSweep {
     }
     return fullest_ - costs_.cap_of(step_->rank) <= limits_.most.missing_bytes;
   }
+
+  void look() { is_over_ = budget_ != nullptr && budget_->is_over(); }
 
   // All cuts of the rank are placed.
   void take(std::int64_t ns) {
@@ -285,8 +294,13 @@ class CutSweep {
 
   const CutCosts& costs_;
   const SweepLimits& limits_;
+  const Budget* const budget_;
   const std::vector<SweepStep> plan_;
   std::int64_t& steps_left_;
+  static constexpr std::size_t states_a_look = 1024;
+  static constexpr std::uint32_t places_a_look = 4096;
+  std::uint32_t places_tried_ = 0;
+  bool is_over_ = false;
   std::vector<States> levels_;  // before the first step, and after each
   States next_{0, 0};
 
@@ -304,8 +318,9 @@ class CutSweep {
 
 }  // namespace
 
-Swept sweep(const CutCosts& costs, const SweepLimits& limits, std::int64_t& steps) {
-  return CutSweep(costs, limits, steps).run();
+Swept sweep(const CutCosts& costs, const SweepLimits& limits, std::int64_t& steps,
+            const Budget* budget) {
+  return CutSweep(costs, limits, steps, budget).run();
 }
 
 }  // namespace pipesim

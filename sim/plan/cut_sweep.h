@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "sim/plan/cut_costs.h"
+#include "traces/base/budget.h"
 
 namespace pipesim {
 
@@ -30,12 +31,13 @@ struct SweepLimits {
 };
 
 struct Swept {
-  bool to_the_end = true;  // false: it ran out of steps, and says nothing
+  bool to_the_end = true;  // false: it ran out of steps or time, and says nothing
   Cuts cuts = {};          // empty: no layout is within the limits
 };
 
 // Takes from `steps` as many as it needs, at most all. Of equally good layouts it finds
 // deterministic; with one stage per rank the lexicographically first.
-Swept sweep(const CutCosts& costs, const SweepLimits& limits, std::int64_t& steps);
+Swept sweep(const CutCosts& costs, const SweepLimits& limits, std::int64_t& steps,
+            const Budget* budget);
 
 }  // namespace pipesim

@@ -43,12 +43,13 @@ std::int64_t choices(std::int64_t n, std::int64_t k, std::int64_t most) {
 }
 
 Split split_of(const PartitionProblem& problem, const CutCosts& cut_costs,
-               const std::vector<int>& layout) {
+               const std::vector<int>& layout, const Budget* budget) {
   Split split;
   split.layout = layout;
   split.costs = problem.costs(layout);
   SimulationOptions options;
   options.transfers = problem.transfers;
+  options.budget = budget;
   split.metrics = simulate(problem.schedule, split.costs, options);
   const std::vector<StateBytes> states = split.costs.states(problem.schedule.placement);
   for (std::size_t r = 0; r < states.size(); ++r) {
@@ -65,17 +66,17 @@ class PartitionSearch {
                   const SearchLimits& limits)
       : problem_(problem), cut_costs_(cut_costs), objective_(objective), limits_(limits) {}
 
-  // Simulates it beside the trials.
-  const Score& start(const std::vector<int>& layout) {
-    if (!scores_.contains(layout)) {
-      ++most_;
+  // Simulates it beside the trials; nothing where the time is over.
+  std::optional<Split> start(const std::vector<int>& layout) {
+    std::optional<Split> split = split_in_time(layout);
+    if (split && !scores_.contains(layout)) {
       starts_.push_back(layout);
+      note(layout, *split);
     }
-    return *try_one(layout);
+    return split;
   }
 
   void run() {
-    is_running_ = true;
     most_ = tried_ + limits_.trials;
     const auto layers = static_cast<std::int64_t>(problem_.layers.size());
     const auto stages = static_cast<std::int64_t>(problem_.even.size());
@@ -102,7 +103,7 @@ class PartitionSearch {
     if (end_ == SearchEnd::not_searched) end_ = SearchEnd::settled;
   }
 
-  const std::vector<int>& best() const { return best_; }
+  const Split& best() const { return best_split_; }
   const Score& best_score() const { return best_score_; }
   std::int64_t tried() const { return tried_; }
   SearchEnd end() const { return end_; }
@@ -116,22 +117,40 @@ class PartitionSearch {
       end_ = SearchEnd::trials;
       return nullptr;
     }
-    if (is_running_ && limits_.out_of_time && limits_.out_of_time()) {
-      end_ = SearchEnd::time;
-      return nullptr;
+    const std::optional<Split> split = split_in_time(layout);
+    return split ? note(layout, *split) : nullptr;
+  }
+
+  bool is_over() {
+    if (limits_.budget == nullptr || !limits_.budget->is_over()) return false;
+    end_ = SearchEnd::time;
+    return true;
+  }
+
+  std::optional<Split> split_in_time(const std::vector<int>& layout) {
+    if (is_over()) return std::nullopt;
+    try {
+      return split_of(problem_, cut_costs_, layout, limits_.budget);
+    } catch (const Error&) {
+      if (!is_over()) throw;
+      return std::nullopt;
     }
-    const Score score = score_of(layout);
+  }
+
+  // Of a layout that is new.
+  const Score* note(const std::vector<int>& layout, const Split& split) {
+    const Score score = score_of(split);
     ++tried_;
     if (best_.empty() || score < best_score_) {
       best_ = layout;
+      best_split_ = split;
       best_score_ = score;
     }
     if (limits_.progress) limits_.progress(tried_, best_score_.makespan_ns);
     return &scores_.emplace(layout, score).first->second;
   }
 
-  Score score_of(const std::vector<int>& layout) const {
-    const Split split = split_of(problem_, cut_costs_, layout);
+  Score score_of(const Split& split) const {
     Score score;
     if (objective_ == Objective::bottleneck) score.bottleneck_ns = split.bottleneck_ns;
     score.makespan_ns = split.metrics.makespan_ns;
@@ -180,7 +199,7 @@ class PartitionSearch {
   bool improve(std::vector<int>& layout, const Score& score) {
     const auto stages = static_cast<int>(layout.size());
     const auto is_better = [&](int from, int to, int layers) {
-      if (to < 0 || to >= stages || layout[at(from)] <= layers) return false;
+      if (to < 0 || to >= stages || layout[at(from)] <= layers || is_over()) return false;
       std::vector<int> moved = layout;
       moved[at(from)] -= layers;
       moved[at(to)] += layers;
@@ -248,13 +267,17 @@ class PartitionSearch {
   const SearchLimits& limits_;
   std::map<std::vector<int>, Score> scores_;
   std::vector<int> best_;
+  Split best_split_;
   Score best_score_;
   std::int64_t tried_ = 0;
   std::int64_t most_ = 0;
   std::vector<std::vector<int>> starts_;
-  bool is_running_ = false;
   SearchEnd end_ = SearchEnd::not_searched;
 };
+
+Error time_error() {
+  return work_error("--budget: time ran out before a layout that fits was found; give more");
+}
 
 // What each rank needs in a simulation beside its layers' states and activations, such
 // as buffers, or has needed in one before.
@@ -356,14 +379,12 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
   BottleneckProblem bottleneck = bottleneck_problem(problem, costs_of_even);
   const BottleneckProblem unlimited = bottleneck;
   const CutCosts cut_costs(unlimited);
-  result.even = split_of(problem, cut_costs, problem.even);
   const bool takes_bottleneck = objective == Objective::bottleneck;
   PartitionSearch search(problem, cut_costs, objective, limits);
-  search.start(problem.even);
-  if (problem.given) {
-    search.start(*problem.given);
-    result.given = split_of(problem, cut_costs, *problem.given);
-  }
+  const std::optional<Split> even = search.start(problem.even);
+  if (!even) throw time_error();
+  result.even = *even;
+  if (problem.given) result.given = search.start(*problem.given);
 
   // The least bottleneck, where need be with what simulations have needed beside.
   std::vector<std::int64_t> reserves(static_cast<std::size_t>(problem.schedule.ranks()),
@@ -376,33 +397,38 @@ Partition find_partition(const PartitionProblem& problem, Objective objective,
       if (!problem.memory_cap) break;
       bottleneck.memory_caps.push_back(std::max<std::int64_t>(0, *problem.memory_cap - reserve));
     }
-    const auto found = find_bottleneck(bottleneck, limits.effort);
+    const auto found = find_bottleneck(bottleneck, limits.effort, limits.budget);
     if (const auto* lacking = std::get_if<Shortfall>(&found)) {
       if (round == 0 && lacking->at_least_bytes > 0) {
-        throw_shortfall(problem, cut_costs, split_of(problem, cut_costs, lacking->layout),
-                        std::nullopt, layer_name);
+        throw_shortfall(problem, cut_costs,
+                        split_of(problem, cut_costs, lacking->layout, limits.budget), std::nullopt,
+                        layer_name);
       }
       if (round == 0) {
         result.bottleneck_at_least_ns =
-            std::get<Bottleneck>(find_bottleneck(unlimited, limits.effort)).at_least_ns;
+            std::get<Bottleneck>(find_bottleneck(unlimited, limits.effort, limits.budget))
+                .at_least_ns;
       }
       search.start(lacking->layout);
       break;
     }
     const auto& least = std::get<Bottleneck>(found);
     if (round == 0) result.bottleneck_at_least_ns = least.at_least_ns;
-    if (search.start(least.layout).excess_bytes == 0) {
-      is_least = round == 0;
+    const std::optional<Split> split = search.start(least.layout);
+    if (!split) break;
+    if (!problem.memory_cap || split->peak_memory_bytes() <= *problem.memory_cap) {
+      is_least = round == 0 && search.end() == SearchEnd::not_searched;
       break;
     }
-    raise_reserves(cut_costs, split_of(problem, cut_costs, least.layout), reserves);
+    raise_reserves(cut_costs, *split, reserves);
   }
 
   if (!takes_bottleneck || !is_least) search.run();
-  result.balanced = split_of(problem, cut_costs, search.best());
+  result.balanced = search.best();
   result.tried = search.tried();
   result.end = search.end();
   if (search.best_score().excess_bytes > 0) {
+    if (result.end == SearchEnd::time) throw time_error();
     const bool is_all = result.end == SearchEnd::all_tried;
     throw_shortfall(problem, cut_costs, result.balanced,
                     is_all ? std::nullopt : std::optional(result.tried), layer_name);

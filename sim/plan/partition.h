@@ -22,6 +22,7 @@
 #include "sim/engine/prediction.h"
 #include "sim/plan/bottleneck.h"
 #include "sim/schedule/schedule.h"
+#include "traces/base/budget.h"
 
 namespace pipesim {
 
@@ -39,8 +40,8 @@ struct PartitionProblem {
 struct SearchLimits {
   std::int64_t trials = 2000;     // layouts to simulate at most, besides the starts
   Effort effort = Effort::whole;  // for the least bottleneck
-  // Asked before each; where it says so the search ends with the best so far.
-  std::function<bool()> out_of_time;
+  // Once it is over the search ends with the best so far; null: without end.
+  const Budget* budget = nullptr;
   // Told of each: how many were tried, the least iteration so far.
   std::function<void(std::int64_t tried, std::int64_t makespan_ns)> progress;
 };
@@ -81,7 +82,7 @@ struct Partition {
 
 // Throws an input error where no layout fits into the memory, or none that was tried:
 // which rank lacks how much in one that lacks least, and its largest layer, called
-// `layer_name(layer)`.
+// `layer_name(layer)`. Throws a work error where the time is over before any is known to fit.
 Partition find_partition(const PartitionProblem& problem, Objective objective,
                          const SearchLimits& limits,
                          const std::function<std::string(int)>& layer_name);

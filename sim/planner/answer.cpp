@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace pipesim {
 namespace {
@@ -20,15 +21,16 @@ void add_fastest(LayoutPlanner& planner, PlanSearch how, std::int64_t bytes,
 
 }  // namespace
 
-PlanAnswer answer_plan(LayoutPlanner& planner, const PlanSpace& space, const PlanSearch& how,
-                       int threads) {
+PlanAnswer answer_plan(LayoutPlanner& planner, const PlanSpace& space, PlanResult found,
+                       const PlanSearch& how, const PlanLimits& limits) {
   PlanAnswer answer;
-  answer.result = planner.best(how);
-  answer.top = finalists(space, answer.result.best, how, threads);
+  answer.result = std::move(found);
+  answer.top = finalists(space, answer.result.best, how, limits);
   constexpr int parts = 16;
   for (int part = 2; part <= parts; ++part) {
     add_fastest(planner, how, how.memory_cap_bytes / parts * part, answer.front);
   }
+  if (limits.are_over()) return answer;  // whether the last of them is the best is not known
   // Each the most of a step that is a sixteenth more than the one before.
   std::vector<PlanOutcome> more;
   if (!answer.front.empty()) more.push_back(answer.front.back());
@@ -39,6 +41,7 @@ PlanAnswer answer_plan(LayoutPlanner& planner, const PlanSpace& space, const Pla
   }
   add_fastest(planner, how, most, more);
   answer.with_more.assign(more.begin() + static_cast<std::ptrdiff_t>(known), more.end());
+  answer.is_whole = answer.result.counts.not_reached == 0 && !limits.are_over();
   return answer;
 }
 

@@ -20,9 +20,11 @@ struct PlanAnswer {
   // The fastest that would fit into more, each faster than those before; the first of them faster
   // than the best.
   std::vector<PlanOutcome> with_more;
+  bool is_whole = false;  // otherwise the time was over before all that was found
 };
 
-PlanAnswer answer_plan(LayoutPlanner& planner, const PlanSpace& space, const PlanSearch& how,
-                       int threads);
+// `found`: what the planner found for `how`.
+PlanAnswer answer_plan(LayoutPlanner& planner, const PlanSpace& space, PlanResult found,
+                       const PlanSearch& how, const PlanLimits& limits);
 
 }  // namespace pipesim

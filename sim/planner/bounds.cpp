@@ -82,6 +82,20 @@ bool holds_all(const ScheduleProfile& profile) {
          each * static_cast<int>(std::ssize(first));
 }
 
+// The profile of what holds all of its microbatches, with others.
+ScheduleProfile with_all_of(ScheduleProfile profile, const Family& family,
+                            const ScheduleRequest& request) {
+  const int before = profile.shape.microbatches / profile.shape.placement.copies();
+  profile.shape = resolve_shape(family, request);
+  const int all = profile.shape.microbatches / profile.shape.placement.copies();
+  for (std::vector<HeldInstant>& rank : profile.ranks) {
+    for (HeldInstant& instant : rank) {
+      for (int& chunk : instant.chunks) chunk += all - before;
+    }
+  }
+  return profile;
+}
+
 // The alone-time of what a stage sends to a neighbour, which more traffic can only lengthen.
 std::int64_t hop_ns(const Placement& placement, const Costs& costs, int from_stage, int to_stage,
                     int copy, std::int64_t bytes) {
@@ -241,20 +255,25 @@ class LeastTime {
 }  // namespace
 
 const ScheduleProfile& ScheduleProfiles::of(const Family& family, const ScheduleRequest& request) {
-  // Every family is in its steady state after as many as this, and takes so many.
-  constexpr int fills = 4;
   const int chunks = request.chunks.value_or(family.default_chunks);
-  ScheduleRequest smaller = request;
-  smaller.microbatches = std::min(request.microbatches, fills * request.ranks);
-  const auto find = [&](const ScheduleRequest& one) -> const ScheduleProfile& {
+  const auto find = [&](const ScheduleRequest& one, const auto& make) -> const ScheduleProfile& {
     const std::tuple key{&family, one.ranks, chunks, one.microbatches};
     auto found = profiles_.find(key);
-    if (found == profiles_.end()) found = profiles_.emplace(key, profile_of(family, one)).first;
+    if (found == profiles_.end()) found = profiles_.emplace(key, make()).first;
     return found->second;
   };
-  const ScheduleProfile& profile = find(smaller);
-  const bool is_whole = smaller.microbatches == request.microbatches;
-  return is_whole || !holds_all(profile) ? profile : find(request);
+  const ScheduleRequest few = few_of(request);
+  const ScheduleProfile& profile = find(few, [&] { return profile_of(family, few); });
+  if (few.microbatches == request.microbatches || !holds_all(profile)) return profile;
+  return find(request, [&] { return with_all_of(profile, family, request); });
+}
+
+ScheduleRequest ScheduleProfiles::few_of(ScheduleRequest request) {
+  // Every family is in its steady state after as many as this, and takes so many.
+  constexpr std::int64_t fills = 4;
+  request.microbatches =
+      static_cast<int>(std::min<std::int64_t>(request.microbatches, fills * request.ranks));
+  return request;
 }
 
 Costs without_replicas(Costs costs) {

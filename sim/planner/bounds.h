@@ -33,11 +33,15 @@ struct ScheduleProfile {
 };
 
 // Profiles of schedules, each found once. Of many microbatches those of as many as the pipeline
-// takes to fill up stand for all: a rank holds no less of more of them.
+// takes to fill up stand for all: a rank holds no less of more of them, and one that does all
+// forwards first holds all of them.
 class ScheduleProfiles {
  public:
   // Expects a shape that the family takes.
   const ScheduleProfile& of(const Family& family, const ScheduleRequest& request);
+
+  // The request with no more microbatches than of() looks at.
+  static ScheduleRequest few_of(ScheduleRequest request);
 
  private:
   std::map<std::tuple<const Family*, int, int, int>, ScheduleProfile> profiles_;

@@ -21,7 +21,8 @@ CostRequest costs_of(const PlanSpace& space, const PlanPoint& point) {
 }
 
 // A faster split than the even one, if there is one that fits.
-void split_layers(const PlanSpace& space, const PlanSearch& how, Finalist& finalist) {
+void split_layers(const PlanSpace& space, const PlanSearch& how, const Budget* budget,
+                  Finalist& finalist) {
   const PlanPoint point = space.axes().at(finalist.outcome.index);
   const CostSource source(costs_of(space, point));
   PartitionProblem problem =
@@ -30,6 +31,7 @@ void split_layers(const PlanSpace& space, const PlanSearch& how, Finalist& final
   problem.memory_cap = how.memory_cap_bytes;
   SearchLimits limits;
   limits.trials = splits_tried;
+  limits.budget = budget;
   limits.effort = Effort::small;
   const Partition found = find_partition(problem, Objective::iteration, limits,
                                          [](int layer) { return fmt::format("layer {}", layer); });
@@ -43,7 +45,7 @@ void split_layers(const PlanSpace& space, const PlanSearch& how, Finalist& final
 }  // namespace
 
 Candidate candidate_of(const PlanSpace& space, const PlanPoint& point, const PlanOutcome& outcome,
-                       const LayersOfStages& layout) {
+                       const LayersOfStages& layout, const Budget* budget) {
   Candidate candidate;
   candidate.asked = {point.schedule.family, space.schedule(point)};
   candidate.schedule = point.schedule.family->name;
@@ -53,7 +55,8 @@ Candidate candidate_of(const PlanSpace& space, const PlanPoint& point, const Pla
   request.schedule = choose_schedule(candidate.asked.request);
   request.costs = costs_of(space, point);
   request.costs.layout = layout;
-  const PreparedPrediction prepared = prepare(std::move(request));
+  PreparedPrediction prepared = prepare(std::move(request));
+  prepared.options.budget = budget;
   candidate.prediction = prepared.predict();
   candidate.splits_backward = prepared.source.shape_of(prepared.choice.schedule).splits_backward;
   candidate.parts =
@@ -64,14 +67,16 @@ Candidate candidate_of(const PlanSpace& space, const PlanPoint& point, const Pla
 }
 
 std::vector<Finalist> finalists(const PlanSpace& space, const std::vector<PlanOutcome>& best,
-                                const PlanSearch& how, int threads) {
+                                const PlanSearch& how, const PlanLimits& limits) {
   std::vector<Finalist> all(best.size());
-  for_all(best.size(), threads, [&](std::size_t i) {
+  for_all(best.size(), limits.threads, [&](std::size_t i) {
     all[i].outcome = best[i];
     all[i].even_ns = best[i].time_ns;
-    if (how.aim == PlanAim::time) split_layers(space, how, all[i]);
-    all[i].candidate =
-        candidate_of(space, space.axes().at(best[i].index), all[i].outcome, all[i].layout);
+    limits.allow([&] {
+      if (how.aim == PlanAim::time) split_layers(space, how, limits.budget, all[i]);
+      all[i].candidate = candidate_of(space, space.axes().at(best[i].index), all[i].outcome,
+                                      all[i].layout, limits.budget);
+    });
   });
   if (how.aim == PlanAim::time) {
     std::ranges::stable_sort(all, {}, [](const Finalist& one) {

@@ -4,8 +4,9 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <vector>
+
+#include "traces/base/threads.h"
 
 namespace pipesim {
 
@@ -27,11 +28,15 @@ void for_all(std::size_t count, int threads, const std::function<void(std::size_
       }
     }
   };
-  std::vector<std::thread> others;
-  for (int t = 1; t < std::min<int>(threads, static_cast<int>(count)); ++t)
-    others.emplace_back(run);
-  run();
-  for (std::thread& other : others) other.join();
+  {
+    std::vector<std::jthread> others;
+    const std::size_t most = std::min(static_cast<std::size_t>(std::max(1, threads)), count);
+    try {
+      while (others.size() + 1 < most) others.push_back(start_thread("to plan", run));
+    } catch (const Error&) {  // fewer do all of it, too
+    }
+    run();
+  }
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -10,8 +10,8 @@ namespace {
 double difference(const Finalist& one, const Finalist& other,
                   std::initializer_list<TimePart> parts) {
   const auto of_rank = [](const Finalist& finalist, TimePart part) {
-    return static_cast<double>(finalist.candidate.parts.of(part)) /
-           static_cast<double>(finalist.candidate.prediction.metrics.ranks.size());
+    return static_cast<double>(finalist.candidate->parts.of(part)) /
+           static_cast<double>(finalist.candidate->prediction.metrics.ranks.size());
   };
   double sum = 0;
   for (const TimePart part : parts) sum += std::abs(of_rank(one, part) - of_rank(other, part));

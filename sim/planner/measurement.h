@@ -20,7 +20,7 @@ enum class Measurement : std::uint8_t {
 
 // The cheapest that tells them apart: each part of an iteration that it does not measure may be
 // off by `error`, a fraction, and the difference that is predicted is more than that. Idle time
-// follows from the times of blocks and messages.
+// follows from the times of blocks and messages. Expects that both have their candidates.
 Measurement cheapest_measurement(const PlanPoint& one, const Finalist& its, const PlanPoint& other,
                                  const Finalist& others, double error);
 

@@ -5,28 +5,30 @@
 #include <limits>
 
 #include "sim/planner/finalists.h"
+#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
 
 // The first that will do, before the last.
 template <typename Number, typename Test>
-std::optional<Number> first_that(Number first, Number last, Number step, const Test& will_do) {
-  for (Number one = first; one != last; one += step) {
+std::optional<Number> first_that(Number first, Number last, Number step, const PlanLimits& limits,
+                                 const Test& will_do) {
+  for (Number one = first; one != last && !limits.are_over(); one += step) {
     if (will_do(one)) return one;
   }
   return std::nullopt;
 }
 
 std::optional<PlanOutcome> smallest_of(const std::optional<PlanSpace>& space,
-                                       std::int64_t cap_bytes, int threads) {
+                                       std::int64_t cap_bytes, const PlanLimits& limits) {
   if (!space) return std::nullopt;
   PlanSearch how;
   how.memory_cap_bytes = cap_bytes;
   how.top = 1;
   how.aim = PlanAim::memory;
-  const PlanResult result = LayoutPlanner(*space, threads).best(how);
-  if (result.best.empty()) return std::nullopt;
+  const PlanResult result = LayoutPlanner(*space, limits).best(how);
+  if (result.best.empty() || result.counts.not_reached > 0) return std::nullopt;
   return result.best.front();
 }
 
@@ -43,9 +45,10 @@ std::int64_t rounded_nearby(std::int64_t sequences) {
 
 }  // namespace
 
-bool is_possible(const PlanSpace& space) {
+bool is_possible(const PlanSpace& space, const PlanLimits& limits) {
   const PlanAxes& axes = space.axes();
-  for (std::int64_t first = 0; first < axes.size(); first += axes.cell_size()) {
+  for (std::int64_t first = 0; first < axes.size() && !limits.are_over();
+       first += axes.cell_size()) {
     const PlanPoint cell = axes.at(first);
     if (space.broken_rule_of_cell(cell)) continue;
     const bool has_schedule = std::ranges::any_of(
@@ -57,46 +60,47 @@ bool is_possible(const PlanSpace& space) {
   return false;
 }
 
-NearestPossible nearest_possible(const PlanQuestion& question, const SpaceOf& space_of) {
+NearestPossible nearest_possible(const PlanQuestion& question, const SpaceOf& space_of,
+                                 const PlanLimits& limits) {
   NearestPossible nearest;
   const auto with_devices = [&](int devices) {
     PlanQuestion other = question;
     other.devices = devices;
     const auto space = space_of(other);
-    return space && is_possible(*space);
+    return space && is_possible(*space, limits);
   };
   const auto with_batch = [&](std::int64_t batch) {
     PlanQuestion other = question;
     other.global_batch = batch;
     const auto space = space_of(other);
-    return space && is_possible(*space);
+    return space && is_possible(*space, limits);
   };
   const int devices = question.devices;
   const std::int64_t batch = question.global_batch;
-  nearest.fewer_devices = first_that(devices - 1, 0, -1, with_devices);
-  nearest.more_devices = first_that(devices + 1, 2 * devices + 1, 1, with_devices);
-  nearest.smaller_batch = first_that<std::int64_t>(batch - 1, 0, -1, with_batch);
-  nearest.larger_batch = first_that<std::int64_t>(batch + 1, 2 * batch + 1, 1, with_batch);
+  nearest.fewer_devices = first_that(devices - 1, 0, -1, limits, with_devices);
+  nearest.more_devices = first_that(devices + 1, 2 * devices + 1, 1, limits, with_devices);
+  nearest.smaller_batch = first_that<std::int64_t>(batch - 1, 0, -1, limits, with_batch);
+  nearest.larger_batch = first_that<std::int64_t>(batch + 1, 2 * batch + 1, 1, limits, with_batch);
   return nearest;
 }
 
 NearestFitting nearest_fitting(const PlanQuestion& question, std::int64_t memory_cap_bytes,
-                               const SpaceOf& space_of, int threads) {
+                               const SpaceOf& space_of, const PlanLimits& limits) {
   NearestFitting nearest;
   constexpr std::int64_t any_memory = std::numeric_limits<std::int64_t>::max();
-  nearest.smallest = smallest_of(space_of(question), any_memory, threads);
+  nearest.smallest = smallest_of(space_of(question), any_memory, limits);
   PlanQuestion larger = question;
   constexpr int doublings = 3;
-  for (int i = 0; i < doublings && !nearest.devices; ++i) {
+  for (int i = 0; i < doublings && !nearest.devices && larger.devices <= max_count / 2; ++i) {
     larger.devices *= 2;
-    if (smallest_of(space_of(larger), memory_cap_bytes, threads)) nearest.devices = larger.devices;
+    if (smallest_of(space_of(larger), memory_cap_bytes, limits)) nearest.devices = larger.devices;
   }
   return nearest;
 }
 
 std::optional<NearbyBatch> nearby_batch(const PlanQuestion& question, const PlanOutcome& best,
                                         const PlanSearch& how, const SpaceOf& space_of,
-                                        int threads) {
+                                        const PlanLimits& limits) {
   PlanQuestion other = question;
   other.global_batch = rounded_nearby(question.global_batch);
   if (other.global_batch == question.global_batch) return std::nullopt;
@@ -104,11 +108,12 @@ std::optional<NearbyBatch> nearby_batch(const PlanQuestion& question, const Plan
   if (!space) return std::nullopt;
   PlanSearch search = how;
   search.aim = PlanAim::time;
-  const PlanResult result = LayoutPlanner(*space, threads).best(search);
+  const PlanResult result = LayoutPlanner(*space, limits).best(search);
   if (result.best.empty() || result.counts.not_reached > 0) return std::nullopt;
   NearbyBatch nearby;
   nearby.sequences = other.global_batch;
-  nearby.best = finalists(*space, result.best, search, threads).front().outcome;
+  nearby.best = finalists(*space, result.best, search, limits).front().outcome;
+  if (limits.are_over()) return std::nullopt;
   nearby.data_parallel = space->data_parallel(space->axes().at(nearby.best.index));
   const auto per_sequence = [](const PlanOutcome& one, std::int64_t sequences) {
     return static_cast<double>(one.time_ns) / static_cast<double>(sequences);

@@ -16,14 +16,16 @@ namespace pipesim {
 using SpaceOf = std::function<std::optional<PlanSpace>(const PlanQuestion&)>;
 
 // Whether any layout breaks no rule.
-bool is_possible(const PlanSpace& space);
+bool is_possible(const PlanSpace& space, const PlanLimits& limits = {});
 
-// For which some layout is possible, all else being the same; absent: none up to twice as many.
+// For which some layout is possible, all else being the same; absent: none up to twice as many, or
+// none while there was time.
 struct NearestPossible {
   std::optional<int> fewer_devices, more_devices;
   std::optional<std::int64_t> smaller_batch, larger_batch;
 };
-NearestPossible nearest_possible(const PlanQuestion& question, const SpaceOf& space_of);
+NearestPossible nearest_possible(const PlanQuestion& question, const SpaceOf& space_of,
+                                 const PlanLimits& limits = {});
 
 // With which something fits, all else being the same.
 struct NearestFitting {
@@ -31,7 +33,7 @@ struct NearestFitting {
   std::optional<int> devices;           // doubled until something fits, at most three times
 };
 NearestFitting nearest_fitting(const PlanQuestion& question, std::int64_t memory_cap_bytes,
-                               const SpaceOf& space_of, int threads);
+                               const SpaceOf& space_of, const PlanLimits& limits);
 
 // A global batch next to the one asked for that more replicas can share evenly.
 struct NearbyBatch {
@@ -44,6 +46,6 @@ struct NearbyBatch {
 // finalist's outcome.
 std::optional<NearbyBatch> nearby_batch(const PlanQuestion& question, const PlanOutcome& best,
                                         const PlanSearch& how, const SpaceOf& space_of,
-                                        int threads);
+                                        const PlanLimits& limits);
 
 }  // namespace pipesim

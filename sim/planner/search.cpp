@@ -61,6 +61,7 @@ Bound bound_of(const CostModel& model, const ScheduleProfile& profile, int micro
 // Those used last, which threads share.
 class SharedSchedules {
  public:
+  // Refuses what would not fit into this machine's memory.
   std::shared_ptr<const ScheduleChoice> of(const PlanSpace& space, const PlanPoint& point) {
     const ScheduleRequest request = space.schedule(point);
     const Key key{point.schedule.family, request.ranks, point.schedule.chunks,
@@ -73,11 +74,22 @@ class SharedSchedules {
         return used_.front().second;
       }
     }
+    constexpr double large = 1e6;
+    constexpr BytesNeeded evaluation_needs{80, 24, 860, 1700};
+    if (actions_of(*point.schedule.family, request) > large) {
+      check_size(*point.schedule.family, request, evaluation_needs);
+    }
     auto schedule = std::make_shared<const ScheduleChoice>(choose_schedule(request));
     const std::lock_guard lock(guard_);
-    constexpr std::size_t most = 16;
     used_.emplace(used_.begin(), key, schedule);
-    if (used_.size() > most) used_.pop_back();
+    constexpr std::size_t most = 16;
+    constexpr std::int64_t most_actions = std::int64_t{1} << 22;
+    std::int64_t actions = 0;
+    for (const Entry& entry : used_) actions += entry.second->schedule.actions.size();
+    while (used_.size() > most || (actions > most_actions && !used_.empty())) {
+      actions -= used_.back().second->schedule.actions.size();
+      used_.pop_back();
+    }
     return schedule;
   }
 
@@ -90,11 +102,13 @@ class SharedSchedules {
 };
 
 PlanOutcome evaluate(const PlanSpace& space, const PlanPoint& point, std::int64_t index,
-                     const ScheduleChoice& schedule) {
+                     const ScheduleChoice& schedule, const Budget* budget) {
   PredictionRequest request;
   request.schedule = schedule;
   request.costs.costs = space.training(point);
-  const Prediction prediction = prepare(std::move(request)).predict();
+  PreparedPrediction prepared = prepare(std::move(request));
+  prepared.options.budget = budget;
+  const Prediction prediction = prepared.predict();
   return {index, prediction.metrics.makespan_ns, prediction.peak_memory_bytes()};
 }
 
@@ -131,14 +145,16 @@ std::int64_t at_least_one(std::int64_t points) { return std::max<std::int64_t>(1
 
 class LayoutPlanner::Impl {
  public:
-  Impl(const PlanSpace& space, int threads)
-      : space_(space), axes_(space.axes()), threads_(threads) {
+  Impl(const PlanSpace& space, const PlanLimits& limits)
+      : space_(space), axes_(space.axes()), limits_(limits) {
     open_cells();
   }
 
   PlanResult best(const PlanSearch& how) {
     PlanResult result;
     result.counts.impossible = impossible_;
+    result.counts.dominated = repeated_;
+    result.counts.not_reached = not_opened_;
     const WorseFirst order{how.aim};
     Queue queue(order);
     const auto open = [&](const Open& one) {
@@ -157,10 +173,10 @@ class LayoutPlanner::Impl {
              (result.best.size() < how.top || key < key_of(how.aim, result.best.back()));
     };
     while (!queue.empty() && may_be_among_the_best(queue.top())) {
-      if (how.progress && !how.progress(result.best.empty() ? nullptr : result.best.data(),
-                                        result.counts.evaluated)) {
-        break;
+      if (how.progress) {
+        how.progress(result.best.empty() ? nullptr : result.best.data(), result.counts.evaluated);
       }
+      if (limits_.are_over()) break;
       // As many at once whatever the threads.
       constexpr std::size_t batch_size = 64;
       std::vector<Open> batch;
@@ -168,6 +184,8 @@ class LayoutPlanner::Impl {
         const auto own = best_of_split.find(axes_.split_of(queue.top().index));
         if (own != best_of_split.end() && order.key(queue.top()) >= own->second) {
           result.counts.dominated += at_least_one(queue.top().points);
+        } else if (is_beyond_limits(axes_.at(queue.top().index))) {
+          result.counts.not_reached += at_least_one(queue.top().points);
         } else {
           batch.push_back(queue.top());
         }
@@ -175,7 +193,9 @@ class LayoutPlanner::Impl {
       }
       look_into(batch);
       for (const Open& one : batch) {
-        if (one.points > 0) {
+        if (!is_known(one)) {
+          result.counts.not_reached += at_least_one(one.points);
+        } else if (one.points > 0) {
           for (const Open& point : points_.at(one.index)) open(point);
         } else if (!one.is_tight) {
           queue.push({one.index, 0, tight_.at(one.index), true});
@@ -204,6 +224,8 @@ class LayoutPlanner::Impl {
   // What a cell's points break, or what is left of them.
   struct Cell {
     std::array<std::int64_t, plan_rule_count> impossible{};
+    std::int64_t repeated = 0;
+    std::int64_t not_opened = 0;
     std::vector<Open> schedules;
 
     std::int64_t& broken(PlanRule rule) { return impossible[static_cast<std::size_t>(rule)]; }
@@ -223,17 +245,32 @@ class LayoutPlanner::Impl {
 
   void open_cells() {
     const std::int64_t size = axes_.cell_size();
-    std::vector<Cell> cells(static_cast<std::size_t>(axes_.size() / size));
-    for_all(cells.size(), threads_,
-            [&](std::size_t i) { cells[i] = open_cell(static_cast<std::int64_t>(i) * size); });
-    for (const Cell& cell : cells) {
-      for (std::size_t rule = 0; rule < impossible_.size(); ++rule) {
-        impossible_[rule] += cell.impossible[rule];
+    constexpr std::int64_t cells_at_once = 4096;
+    for (std::int64_t begin = 0; begin < axes_.size(); begin += cells_at_once * size) {
+      const std::int64_t left = axes_.size() - begin;
+      if (limits_.are_over()) {
+        not_opened_ += left;
+        return;
       }
-      schedules_.insert(schedules_.end(), cell.schedules.begin(), cell.schedules.end());
+      std::vector<Cell> cells(static_cast<std::size_t>(std::min(cells_at_once, left / size)));
+      for_all(cells.size(), limits_.threads, [&](std::size_t i) {
+        const std::int64_t first = begin + static_cast<std::int64_t>(i) * size;
+        if (limits_.allow([&] { cells[i] = open_cell(first); })) return;
+        cells[i] = {};
+        cells[i].not_opened = size;
+      });
+      for (const Cell& cell : cells) {
+        for (std::size_t rule = 0; rule < impossible_.size(); ++rule) {
+          impossible_[rule] += cell.impossible[rule];
+        }
+        repeated_ += cell.repeated;
+        not_opened_ += cell.not_opened;
+        schedules_.insert(schedules_.end(), cell.schedules.begin(), cell.schedules.end());
+      }
     }
   }
 
+  // Throws where the time is over.
   Cell open_cell(std::int64_t first) {
     Cell cell;
     PlanPoint point = axes_.at(first);
@@ -243,15 +280,20 @@ class LayoutPlanner::Impl {
     }
     // Replicas that exchange and split nothing stand for all choices, but for what ranks keep.
     std::vector<Training> choices;
+    std::int64_t repeats = 0;
     for (const PlanReplicas& replicas : axes_.replicas) {
       if (const auto rule = space_.broken_rule(point, replicas)) {
         cell.broken(*rule) += std::ssize(axes_.schedules);
         continue;
       }
+      if (space_.repeats(point, replicas)) {
+        ++repeats;
+        continue;
+      }
       point.replicas = replicas;
       choices.push_back(space_.training(point).with_ranks(point.stages).training());
     }
-    if (choices.empty()) return cell;
+    if (choices.empty()) return cell;  // what repeats repeats one of them
     const std::int64_t points = std::ssize(choices);
     point.replicas = {};
     const CostModel model = space_.training(point).with_ranks(point.stages);
@@ -259,10 +301,21 @@ class LayoutPlanner::Impl {
     for (std::size_t s = 0; s < axes_.schedules.size(); ++s) {
       point.schedule = axes_.schedules[s];
       if (const auto rule = space_.broken_rule(point, point.schedule)) {
-        cell.broken(*rule) += points;
+        cell.broken(*rule) += points + repeats;
         continue;
       }
-      const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
+      cell.repeated += repeats;
+      if (space_.repeats(point) || space_.repeats(point, point.schedule)) {
+        cell.repeated += points;
+        continue;
+      }
+      if (limits_.budget != nullptr) limits_.budget->check();
+      const ScheduleRequest request = space_.schedule(point);
+      if (actions_of(*point.schedule.family, ScheduleProfiles::few_of(request)) > most_actions()) {
+        cell.not_opened += points;
+        continue;
+      }
+      const ScheduleProfile& profile = profiles_.of(*point.schedule.family, request);
       auto own = std::ranges::find_if(
           found, [&](const CellCosts& one) { return has_shape(one, profile); });
       if (own == found.end()) {
@@ -297,16 +350,23 @@ class LayoutPlanner::Impl {
     return least;
   }
 
-  // Finds what is not known yet: the points of those that stand for several, the tight bounds of
-  // points, and the outcomes of those that have them.
+  double most_actions() const { return static_cast<double>(limits_.most_actions); }
+  bool is_beyond_limits(const PlanPoint& point) const {
+    return actions_of(*point.schedule.family, space_.schedule(point)) > most_actions();
+  }
+
+  bool is_known(const Open& one) const {
+    if (one.points > 0) return points_.contains(one.index);
+    return one.is_tight ? outcomes_.contains(one.index) : tight_.contains(one.index);
+  }
+
+  // Finds, as long as there is time, what is not known yet: the points of those that stand for
+  // several, the tight bounds of points, and the outcomes of those that have them.
   void look_into(const std::vector<Open>& batch) {
     std::vector<std::int64_t> schedules;  // whose ends are needed
     std::vector<Open> unknown;
     for (const Open& one : batch) {
-      const bool is_known = one.points > 0 ? points_.contains(one.index)
-                            : one.is_tight ? outcomes_.contains(one.index)
-                                           : tight_.contains(one.index);
-      if (is_known) continue;
+      if (is_known(one)) continue;
       unknown.push_back(one);
       if (one.points == 0 && !one.is_tight) schedules.push_back(schedule_of(one.index));
     }
@@ -314,28 +374,36 @@ class LayoutPlanner::Impl {
     schedules.erase(std::unique(schedules.begin(), schedules.end()), schedules.end());
     std::erase_if(schedules, [this](std::int64_t first) { return ends_.contains(first); });
     std::vector<std::vector<std::int64_t>> ends(schedules.size());
-    for_all(schedules.size(), threads_, [&](std::size_t i) { ends[i] = ends_of(schedules[i]); });
-    for (std::size_t i = 0; i < schedules.size(); ++i) ends_[schedules[i]] = std::move(ends[i]);
+    for_all(schedules.size(), limits_.threads,
+            [&](std::size_t i) { limits_.allow([&] { ends[i] = ends_of(schedules[i]); }); });
+    for (std::size_t i = 0; i < schedules.size(); ++i) {
+      if (!ends[i].empty()) ends_[schedules[i]] = std::move(ends[i]);
+    }
 
     struct Found {
+      bool is_done = false;
       std::vector<Open> points;
       Bound tight;
       PlanOutcome outcome;
     };
     std::vector<Found> found(unknown.size());
-    for_all(unknown.size(), threads_, [&](std::size_t i) {
+    for_all(unknown.size(), limits_.threads, [&](std::size_t i) {
       const Open& one = unknown[i];
-      if (one.points > 0) {
-        found[i].points = points_of(one.index);
-      } else if (!one.is_tight) {
-        found[i].tight = bound(axes_.at(one.index), ends_.at(schedule_of(one.index)));
-      } else {
-        const PlanPoint point = axes_.at(one.index);
-        found[i].outcome = evaluate(space_, point, one.index, *shared_schedules_.of(space_, point));
-      }
+      found[i].is_done = limits_.allow([&] {
+        if (one.points > 0) {
+          found[i].points = points_of(one.index);
+        } else if (!one.is_tight) {
+          found[i].tight = bound(axes_.at(one.index), ends_.at(schedule_of(one.index)));
+        } else {
+          const PlanPoint point = axes_.at(one.index);
+          found[i].outcome = evaluate(space_, point, one.index,
+                                      *shared_schedules_.of(space_, point), limits_.budget);
+        }
+      });
     });
     for (std::size_t i = 0; i < unknown.size(); ++i) {
       const Open& one = unknown[i];
+      if (!found[i].is_done) continue;
       if (one.points > 0) {
         points_[one.index] = std::move(found[i].points);
       } else if (!one.is_tight) {
@@ -366,6 +434,7 @@ class LayoutPlanner::Impl {
     for (std::size_t r = 0; r < axes_.replicas.size(); ++r) {
       point.replicas = axes_.replicas[r];
       if (space_.broken_rule(point, point.replicas)) continue;
+      if (space_.repeats(point, point.replicas)) continue;
       points.push_back({first + static_cast<std::int64_t>(r), 0, bound(point)});
     }
     return points;
@@ -401,10 +470,12 @@ class LayoutPlanner::Impl {
 
   const PlanSpace& space_;
   const PlanAxes& axes_;
-  int threads_;
+  PlanLimits limits_;
   SharedProfiles profiles_;
   SharedSchedules shared_schedules_;
   std::array<std::int64_t, plan_rule_count> impossible_{};
+  std::int64_t repeated_ = 0;  // of choices that others stand for
+  std::int64_t not_opened_ = 0;
   std::vector<Open> schedules_;
   std::map<std::int64_t, std::vector<Open>> points_;  // of what stands for several, by its index
   std::map<std::int64_t, std::vector<std::int64_t>> ends_;  // by schedule_of()
@@ -412,8 +483,19 @@ class LayoutPlanner::Impl {
   std::map<std::int64_t, PlanOutcome> outcomes_;
 };
 
-LayoutPlanner::LayoutPlanner(const PlanSpace& space, int threads)
-    : impl_(std::make_unique<Impl>(space, threads)) {}
+bool PlanLimits::allow(const std::function<void()>& work) const {
+  if (are_over()) return false;
+  try {
+    work();
+  } catch (const Error&) {
+    if (!are_over()) throw;
+    return false;
+  }
+  return true;
+}
+
+LayoutPlanner::LayoutPlanner(const PlanSpace& space, const PlanLimits& limits)
+    : impl_(std::make_unique<Impl>(space, limits)) {}
 LayoutPlanner::~LayoutPlanner() = default;
 
 PlanResult LayoutPlanner::best(const PlanSearch& how) { return impl_->best(how); }
@@ -439,31 +521,40 @@ std::int64_t PlanCounts::sum() const {
 
 class PointCertifier::Impl {
  public:
-  explicit Impl(const PlanSpace& space) : space_(space) {}
+  Impl(const PlanSpace& space, const PlanLimits& limits) : space_(space), limits_(limits) {}
 
   PlanCertificate certify(const PlanPoint& point, std::int64_t cap_bytes) {
     PlanCertificate certificate;
     certificate.rule = space_.broken_rule(point);
     if (certificate.rule) return certificate;
-    const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
-    const CostModel model = space_.training(point).with_ranks(point.stages);
-    const Costs costs = model.costs(shape_of(profile));
-    certificate.least_memory_bytes = least_memory_of(profile, costs);
-    if (certificate.least_memory_bytes > cap_bytes) return certificate;
-    const auto schedule = schedules_.of(space_, point);
-    certificate.least_time_ns = least_time(profile, space_.microbatches(point), model.training(),
-                                           costs, least_ends(schedule->schedule, costs));
-    certificate.outcome = evaluate(space_, point, 0, *schedule);
+    limits_.allow([&] { evaluate_point(point, cap_bytes, certificate); });
     return certificate;
   }
 
  private:
+  void evaluate_point(const PlanPoint& point, std::int64_t cap_bytes,
+                      PlanCertificate& certificate) {
+    const double actions = actions_of(*point.schedule.family, space_.schedule(point));
+    if (actions > static_cast<double>(limits_.most_actions)) return;
+    const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
+    const CostModel model = space_.training(point).with_ranks(point.stages);
+    const Costs costs = model.costs(shape_of(profile));
+    certificate.least_memory_bytes = least_memory_of(profile, costs);
+    if (certificate.least_memory_bytes > cap_bytes) return;
+    const auto schedule = schedules_.of(space_, point);
+    certificate.least_time_ns = least_time(profile, space_.microbatches(point), model.training(),
+                                           costs, least_ends(schedule->schedule, costs));
+    certificate.outcome = evaluate(space_, point, 0, *schedule, limits_.budget);
+  }
+
   const PlanSpace& space_;
+  PlanLimits limits_;
   ScheduleProfiles profiles_;
   SharedSchedules schedules_;
 };
 
-PointCertifier::PointCertifier(const PlanSpace& space) : impl_(std::make_unique<Impl>(space)) {}
+PointCertifier::PointCertifier(const PlanSpace& space, const PlanLimits& limits)
+    : impl_(std::make_unique<Impl>(space, limits)) {}
 PointCertifier::~PointCertifier() = default;
 
 PlanCertificate PointCertifier::certify(const PlanPoint& point, std::int64_t cap_bytes) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sim/planner/space.h"
+#include "traces/base/budget.h"
 
 namespace pipesim {
 
@@ -31,9 +32,9 @@ struct PlanCounts {
   std::array<std::int64_t, plan_rule_count> impossible{};  // by the first rule broken
   std::int64_t too_large = 0;    // needs at least more memory than there is
   std::int64_t dominated = 0;    // at least no better than the last of the best, or than one that
-                                 // splits work alike
+                                 // splits work alike, or the same as another
   std::int64_t evaluated = 0;    // exactly
-  std::int64_t not_reached = 0;  // the time was over
+  std::int64_t not_reached = 0;  // the time was over, or would not have done
 
   PlanCounts& operator+=(const PlanCounts& other);
   std::int64_t all_impossible() const;
@@ -57,15 +58,26 @@ struct PlanSearch {
   PlanAim aim = PlanAim::time;
   // Only those faster than that, or that hold less, are looked for.
   std::int64_t below = std::numeric_limits<std::int64_t>::max();
-  // Told, between batches, of the best so far and how many were evaluated; returns whether to go
-  // on.
-  std::function<bool(const PlanOutcome* best, std::int64_t evaluated)> progress;
+  // Told, between batches, of the best so far and how many were evaluated.
+  std::function<void(const PlanOutcome* best, std::int64_t evaluated)> progress;
+};
+
+// What may be spent on questions. A search ends with what it has found when the time is over.
+struct PlanLimits {
+  int threads = 1;
+  const Budget* budget = nullptr;  // null: it takes as long as it takes; outlives the search
+  // Of a schedule: layouts whose schedules have more are not evaluated.
+  std::int64_t most_actions = std::numeric_limits<std::int64_t>::max();
+
+  bool are_over() const { return budget != nullptr && budget->is_over(); }
+  // Does it unless the time is over before its end; whether it did.
+  bool allow(const std::function<void()>& work) const;
 };
 
 class LayoutPlanner {
  public:
   // Bounds the schedules of all cells.
-  LayoutPlanner(const PlanSpace& space, int threads);
+  LayoutPlanner(const PlanSpace& space, const PlanLimits& limits);
   ~LayoutPlanner();
 
   PlanResult best(const PlanSearch& how);
@@ -80,14 +92,15 @@ struct PlanCertificate {
   std::optional<PlanRule> rule;
   std::int64_t least_time_ns = 0;
   std::int64_t least_memory_bytes = 0;
-  std::optional<PlanOutcome> outcome;  // where no rule is broken and the least memory fits
+  // Where no rule is broken, the least memory fits, and the limits allow its evaluation.
+  std::optional<PlanOutcome> outcome;
 };
 
 // Certifies points one after the other; keeps schedules for the next. Of one thread; its space
 // outlives it.
 class PointCertifier {
  public:
-  explicit PointCertifier(const PlanSpace& space);
+  explicit PointCertifier(const PlanSpace& space, const PlanLimits& limits = {});
   ~PointCertifier();
 
   PlanCertificate certify(const PlanPoint& point, std::int64_t cap_bytes = any_memory);

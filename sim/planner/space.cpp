@@ -9,6 +9,7 @@
 
 #include "sim/cost/estimate/training.h"
 #include "sim/schedule/choice.h"
+#include "sim/schedule/deadlock.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -18,9 +19,12 @@ namespace {
 template <typename Number>
 std::vector<Number> divisors_up_to(std::int64_t number, std::int64_t most) {
   std::vector<Number> all;
-  for (std::int64_t n = 1; n <= std::min(number, most); ++n) {
-    if (number % n == 0) all.push_back(static_cast<Number>(n));
+  for (std::int64_t n = 1; n * n <= number; ++n) {
+    if (number % n != 0) continue;
+    if (n <= most) all.push_back(static_cast<Number>(n));
+    if (n * n != number && number / n <= most) all.push_back(static_cast<Number>(number / n));
   }
+  std::ranges::sort(all);
   return all;
 }
 
@@ -198,9 +202,11 @@ PlanPoint PlanAxes::at(std::int64_t index) const {
 
 std::int64_t PlanAxes::split_of(std::int64_t index) const {
   const std::int64_t by_schedule = index / std::ssize(replicas);
-  const std::int64_t schedule = by_schedule % std::ssize(schedules);
   const std::int64_t by_batch =
       by_schedule / std::ssize(schedules) / std::ssize(recompute) / std::ssize(sequence_parallel);
+  const std::int64_t by_stages = by_batch / std::ssize(micro_batch_size);
+  const bool has_pipeline = stages[static_cast<std::size_t>(by_stages % std::ssize(stages))] > 1;
+  const std::int64_t schedule = has_pipeline ? by_schedule % std::ssize(schedules) : 0;
   return by_batch * std::ssize(schedules) + schedule;
 }
 
@@ -210,9 +216,9 @@ std::string_view plan_rule_text(PlanRule rule) {
     case PlanRule::devices: return "tensor x pipeline parallelism divides the devices";
     case PlanRule::data_parallel: return "there are as many replicas as asked for";
     case PlanRule::global_batch: return "replicas x micro-batch divides the global batch";
-    case PlanRule::sequence_parallel: return "sequence parallelism needs tensor parallelism";
+    case PlanRule::sequence_parallel: return "sequence parallelism splits the tokens";
     case PlanRule::recompute: return "the model has the parts to recompute";
-    case PlanRule::replicas: return "sharding is over several replicas, or several in a node";
+    case PlanRule::replicas: return "a node's replicas divide all of them";
     case PlanRule::stages: return "every virtual stage has a block";
     case PlanRule::schedule: return "the schedule allows that many stages and microbatches";
   }
@@ -250,7 +256,7 @@ PlanSpace::PlanSpace(PlanQuestion question) : question_(std::move(question)) {
   }
   for (const int degree : axes_.tensor_parallel) {
     if (splits_tensors(degree, false)) whole_tensors_.push_back(degree);
-    if (degree > 1 && splits_tensors(degree, true)) token_tensors_.push_back(degree);
+    if (splits_tensors(degree, true)) token_tensors_.push_back(degree);
   }
 }
 
@@ -375,18 +381,13 @@ std::optional<PlanRule> PlanSpace::broken_rule(const PlanPoint& cell,
   }
   PlanPoint point = cell;
   point.schedule = schedule;
-  // Without a pipeline there is one order: a forward and a backward in turn.
-  if (cell.stages == 1 && schedule.family->name != "1f1b") return PlanRule::schedule;
-  // What is left of a group may deadlock; Megatron-LM refuses it. PyTorch's order, which has
-  // none, is the same without.
-  const bool leaves_some = microbatches(point) % cell.stages != 0;
-  if (schedule.family->takes_group && leaves_some) return PlanRule::schedule;
-  if (schedule.family->name == "interleaved-pytorch" && !leaves_some) return PlanRule::schedule;
   try {
     const Shape shape = resolve_shape(*schedule.family, this->schedule(point));
-    const bool objects =
-        schedule.family->objection != nullptr && !schedule.family->objection(shape).empty();
-    return objects ? std::optional(PlanRule::schedule) : std::nullopt;
+    if (schedule.family->objection != nullptr && !schedule.family->objection(shape).empty()) {
+      return PlanRule::schedule;
+    }
+    return waits_for_itself(*schedule.family, shape) ? std::optional(PlanRule::schedule)
+                                                     : std::nullopt;
   } catch (const Error&) {
     return PlanRule::schedule;
   }
@@ -394,13 +395,57 @@ std::optional<PlanRule> PlanSpace::broken_rule(const PlanPoint& cell,
 
 std::optional<PlanRule> PlanSpace::broken_rule(const PlanPoint& cell,
                                                const PlanReplicas& replicas) const {
-  const int all = data_parallel(cell);
-  const bool needs_several = replicas.zero > 0 || replicas.bucket_bytes;
-  if (needs_several && all == 1) return PlanRule::replicas;
   if (!replicas.within_node) return std::nullopt;
   const int of_node = question_.training.cluster.devices_per_node / cell.tensor_parallel;
-  const bool can_be = of_node > 1 && of_node < all && all % of_node == 0;
-  return can_be ? std::nullopt : std::optional(PlanRule::replicas);
+  return data_parallel(cell) % of_node == 0 ? std::nullopt : std::optional(PlanRule::replicas);
+}
+
+bool PlanSpace::repeats(const PlanPoint& cell) const {
+  return cell.sequence_parallel && cell.tensor_parallel == 1 &&
+         std::ranges::count(axes_.sequence_parallel, false) > 0;
+}
+
+bool PlanSpace::repeats(const PlanPoint& cell, const PlanSchedule& schedule) const {
+  const auto has = [&](std::string_view name, int chunks) {
+    return schedule.family->name != name &&
+           std::ranges::any_of(axes_.schedules, [&](const PlanSchedule& one) {
+             return one.family->name == name && one.chunks == chunks;
+           });
+  };
+  // Without a pipeline trainers have one order: a forward and a backward in turn.
+  if (cell.stages == 1) return has("1f1b", 1);
+  // In whole groups PyTorch's order is Megatron-LM's.
+  return schedule.family->name == "interleaved-pytorch" && has("interleaved", schedule.chunks) &&
+         microbatches(cell) % cell.stages == 0;
+}
+
+bool PlanSpace::repeats(const PlanPoint& cell, const PlanReplicas& replicas) const {
+  if (data_parallel(cell) == 1) return replicas != axes_.replicas.front();
+  if (!replicas.within_node) return false;
+  const auto has = [&](const PlanReplicas& one) {
+    return std::ranges::count(axes_.replicas, one) > 0;
+  };
+  const int of_node = question_.training.cluster.devices_per_node / cell.tensor_parallel;
+  if (of_node == 1) return has({.bucket_bytes = replicas.bucket_bytes});
+  PlanReplicas over_all = replicas;
+  over_all.within_node = false;
+  return of_node == data_parallel(cell) && has(over_all);
+}
+
+// Of many microbatches a few full groups say the same, and what is left behind them.
+bool PlanSpace::waits_for_itself(const Family& family, const Shape& shape) const {
+  if (!family.many_chunks || shape.microbatches % shape.group == 0) return false;
+  constexpr int groups = 4;
+  ScheduleRequest few{std::string(family.name), shape.ranks, shape.microbatches, shape.chunks};
+  few.microbatches =
+      std::min(few.microbatches, shape.group * groups + few.microbatches % shape.group);
+  const std::lock_guard lock(waits_->guard);
+  const std::tuple key{&family, few.ranks, shape.chunks, few.microbatches};
+  const auto found = waits_->known.find(key);
+  if (found != waits_->known.end()) return found->second;
+  const bool waits = find_deadlock(generate(few), SendMode::buffered).has_value();
+  waits_->known.emplace(key, waits);
+  return waits;
 }
 
 int PlanSpace::data_parallel(const PlanPoint& point) const {

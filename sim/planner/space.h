@@ -8,9 +8,13 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "sim/request/training_request.h"
@@ -56,7 +60,8 @@ struct PlanAxes {
   std::int64_t size() const;
   std::int64_t cell_size() const { return std::ssize(schedules) * std::ssize(replicas); }
   PlanPoint at(std::int64_t index) const;
-  // The same for points that split work alike: tensor parallelism, stages, micro-batch, schedule.
+  // The same for points that split work alike: tensor parallelism, stages, micro-batch, and, where
+  // there is a pipeline, schedule.
   std::int64_t split_of(std::int64_t index) const;
 };
 
@@ -66,11 +71,11 @@ enum class PlanRule : std::uint8_t {
   devices,            // tensor x pipeline does not divide the devices
   data_parallel,      // as many replicas are not among those asked for
   global_batch,       // replicas x micro-batch does not divide the sequences
-  sequence_parallel,  // one tensor-parallel rank has nothing to split by tokens
+  sequence_parallel,  // so many can't split tokens
   recompute,          // the model has no such part
-  replicas,           // one replica has none to split with; or a node's do not divide all
+  replicas,           // a node's replicas do not divide all
   stages,             // fewer blocks than virtual stages
-  schedule,           // the family has no such shape
+  schedule,           // the family has no such shape, or its ranks would wait for each other
 };
 inline constexpr int plan_rule_count = 9;
 // "tensor x pipeline parallelism divides the devices"
@@ -106,6 +111,12 @@ class PlanSpace {
   std::optional<PlanRule> broken_rule(const PlanPoint& cell, const PlanSchedule& schedule) const;
   std::optional<PlanRule> broken_rule(const PlanPoint& cell, const PlanReplicas& replicas) const;
 
+  // Whether another choice of the axes stands for it: it has the same effect, or none; or it orders
+  // microbatches without a pipeline, where 1F1B is tried. Expects that it breaks no rule.
+  bool repeats(const PlanPoint& cell) const;  // by its sequence parallelism
+  bool repeats(const PlanPoint& cell, const PlanSchedule& schedule) const;
+  bool repeats(const PlanPoint& cell, const PlanReplicas& replicas) const;
+
   // For a point that breaks no rule.
   int data_parallel(const PlanPoint& point) const;
   int microbatches(const PlanPoint& point) const;
@@ -116,7 +127,14 @@ class PlanSpace {
   std::vector<std::string> flags(const PlanPoint& point) const;
 
  private:
+  // Which shapes wait for themselves, as far as it is known; copies of a space share it.
+  struct Waits {
+    std::mutex guard;
+    std::map<std::tuple<const Family*, int, int, int>, bool> known;
+  };
+
   void add_chunks(int chunks);
+  bool waits_for_itself(const Family& family, const Shape& shape) const;
   bool splits_tensors(int tensor_parallel, bool sequence_parallel) const;
 
   PlanQuestion question_;
@@ -126,6 +144,7 @@ class PlanSpace {
   std::vector<int> whole_tensors_, token_tensors_;  // degrees that can be, without and with
                                                     // sequence parallelism
   std::vector<Recompute> recomputes_;               // that the model has
+  std::shared_ptr<Waits> waits_ = std::make_shared<Waits>();
 };
 
 }  // namespace pipesim

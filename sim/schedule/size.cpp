@@ -31,11 +31,16 @@ BytesNeeded BytesNeeded::times(int count) const {
           per_stage, per_rank, count};
 }
 
+double actions_of(const Family& family, const ScheduleRequest& request) {
+  return static_cast<double>(request.chunks.value_or(family.default_chunks)) *
+         request.microbatches * request.ranks * (family.splits_backward ? 3 : 2);
+}
+
 void check_size(const Family& family, const ScheduleRequest& request, const BytesNeeded& needed) {
   const int chunks = request.chunks.value_or(family.default_chunks);
   const double per_rank = static_cast<double>(chunks) * request.microbatches;
   const double slots = per_rank * request.ranks;
-  const double actions = slots * (family.splits_backward ? 3 : 2);
+  const double actions = actions_of(family, request);
   const std::string what =
       fmt::format("{} x {} x {}{}, {:.3g} actions", plural(request.ranks, "stage"),
                   plural(chunks, "chunk"), plural(request.microbatches, "microbatch"),

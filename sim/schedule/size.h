@@ -1,6 +1,7 @@
 // Whether work on a schedule fits into this machine's memory.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "sim/schedule/family.h"
@@ -25,6 +26,14 @@ struct BytesNeeded {
   // For `count` iterations at once, whose lists are held along with those of one.
   BytesNeeded times(int count) const;
 };
+
+// How many actions its schedule has, or as many as there can be where a family has cells for I and
+// W that it need not use.
+double actions_of(const Family& family, const ScheduleRequest& request);
+
+// An evaluation takes no more than a microsecond an action: with more actions than this it may take
+// longer than all of a budget.
+inline std::int64_t actions_within(std::chrono::nanoseconds time) { return time.count() / 1000; }
 
 // Refuses, with the estimate, a schedule of that shape that would not fit together with what is
 // needed besides it. Cheap: builds nothing of the schedule's size.

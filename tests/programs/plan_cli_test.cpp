@@ -176,6 +176,68 @@ TEST(PlanCommand, RefusesInOneSentence) {
             "pipesim: --global-batch: '1,024' is not a whole number; write it without commas\n");
 }
 
+// Whenever the time ends there is one sentence, or all that a plan says.
+TEST(PlanCommand, EndsWithTheBestInItsBudget) {
+  const std::string training = "plan --model gpt2-large --cluster dgx-a100 --budget ";
+  for (const char* budget : {"0s", "1ms", "20ms", "40ms", "80ms", "160ms"}) {
+    for (const char* asked :
+         {"--devices 32 --global-batch 64 --json", "--devices 8,16,32 --global-batch 64 --json",
+          "--devices 32 --global-batch 1000003 --json",
+          "--devices 32 --global-batch 64 --json --why"}) {
+      std::vector<std::string> line = words(training + budget + " " + asked);
+      if (line.back() == "--why") line.emplace_back("--schedule 1f1b --stages 2");
+      const Outcome outcome = pipesim::testing::pipesim(line);
+      if (outcome.status == 1) {
+        expect_one_sentence(outcome, "pipesim", fmt::format("{} {}", budget, asked), 1,
+                            "--budget: time ");
+        continue;
+      }
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+      EXPECT_FALSE(Json::parse(outcome.out)["best"].empty() && line.back() == "--json");
+    }
+  }
+}
+
+// A limit on memory that has room for no other stack.
+TEST(PlanCommand, GoesOnWithFewerThreads) {
+  const auto run = [](const std::string& limits) {
+    return run_command(
+        {"/bin/sh", "-c",
+         limits + " exec \"$0\" plan " + question + " --only schedule=1f1b,interleaved --threads 3",
+         PIPESIM_COMMAND});
+  };
+  const Outcome free = run("");
+  const Outcome alone = run("ulimit -s 2000000; ulimit -v 1500000;");
+  ASSERT_EQ(free.status, 0) << free.err;
+  EXPECT_EQ(alone.status, 0) << alone.err;
+  EXPECT_EQ(alone.out, free.out);
+}
+
+// Of a family alone all that runs is tried, without a pipeline, too.
+TEST(PlanCommand, FindsTheBestOfEachFamilyWithoutAPipeline) {
+  const std::string training = "--model gpt2-xl --cluster dgx-h100 --devices 4 --global-batch 8";
+  for (const std::string schedule : {"zb-h2", "gpipe", "zb-v", "interleaved-pytorch"}) {
+    const Json plan = json_of("plan " + training + " --only schedule=" + schedule +
+                              " --only mbs=2 --only recompute=selective --only zero=0"
+                              " --only bucket-bytes=100MB --only vpp=1,2");
+    for (const int stages : {1, 2, 4}) {
+      const std::string layout = fmt::format(
+          "--schedule {} --stages {} --micro-batch-size 2 --recompute selective --bucket-bytes "
+          "100MB",
+          schedule, stages);
+      const Outcome predicted = call(training + " " + layout + " --json");
+      if (predicted.status != 0) continue;
+      EXPECT_LE(plan["best"]["iteration_ns"], Json::parse(predicted.out)["makespan_ns"]) << layout;
+      std::vector<std::string> line =
+          words("plan " + training + " --json --only schedule=" + schedule);
+      line.emplace_back("--why");
+      line.push_back(layout);
+      EXPECT_NE(Json::parse(pipesim::testing::pipesim(line).out)["ends_as"], "impossible")
+          << layout;
+    }
+  }
+}
+
 // A layout's flags are pipesim's own, and so are the short names of papers.
 TEST(PlanCommand, TakesTheFlagsOfALayout) {
   const std::string flags = output_of(planned +

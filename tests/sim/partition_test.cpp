@@ -449,19 +449,31 @@ CostsFile resnet() {
 
 TEST(Partition, EndsWhenTimeRunsOut) {
   const PartitionProblem problem = problem_of(generate({"1f1b", 4, 8}), resnet());
-  std::int64_t last_ns = truth_of(problem, problem.even).makespan_ns;
-  for (const int after : {0, 1, 7, 40, 300}) {
-    int asked = 0;
+  const std::int64_t even_ns = truth_of(problem, problem.even).makespan_ns;
+  std::int64_t tried = 0;
+  int refused = 0;
+  for (int looks = 0; looks < 2'000; looks += 1 + looks / 4) {
+    SCOPED_TRACE(looks);
+    int looked = 0;
+    const Budget budget([&] { return looked++ >= looks; });
     SearchLimits limits;
-    limits.out_of_time = [&] { return asked++ == after; };
-    const Partition partition = find_partition(problem, Objective::iteration, limits, name_of);
-    EXPECT_EQ(partition.end, SearchEnd::time);
-    EXPECT_EQ(asked, after + 1);
-    EXPECT_EQ(partition.tried, after + 2);  // besides the even one and that of least bottleneck
-    EXPECT_LE(partition.balanced.metrics.makespan_ns, last_ns);
-    last_ns = partition.balanced.metrics.makespan_ns;
-    expect_split(problem, partition.balanced);
+    limits.budget = &budget;
+    try {
+      const Partition partition = find_partition(problem, Objective::iteration, limits, name_of);
+      EXPECT_EQ(partition.end, SearchEnd::time);
+      EXPECT_EQ(looked, looks + 1);
+      EXPECT_GE(partition.tried, std::max<std::int64_t>(tried, 1));
+      EXPECT_LE(partition.balanced.metrics.makespan_ns, even_ns);
+      tried = partition.tried;
+      expect_split(problem, partition.balanced);
+    } catch (const Error& error) {
+      ++refused;
+      EXPECT_EQ(tried, 0) << error.what();
+      EXPECT_EQ(error.exit_status(), 1);
+    }
   }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(tried, 100);
 }
 
 // With few stages all layouts can be tried, and the search has to come near the best.

@@ -1,4 +1,5 @@
 // Searches for the best layout: bounds, certificates, and all against trying everything.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "sim/planner/search.h"
+#include "sim/request/request.h"
 #include "tests/errors.h"
 #include "tests/thorough.h"
 
@@ -102,6 +104,48 @@ TEST(PlanSpace, KeepsWhatIsAskedFor) {
   EXPECT_EQ(refusal("zero"), "--only zero: which values? give some, as in zero=0,1,2,3");
 }
 
+// As `pipesim` predicts it, if it does.
+bool runs(const PlanSpace& space, const PlanPoint& point) {
+  try {
+    PredictionRequest request;
+    request.schedule = choose_schedule(space.schedule(point));
+    request.costs.costs = space.training(point);
+    prepare(std::move(request)).predict();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST(PlanSpace, HoldsAllThatRuns) {
+  std::mt19937_64 random(36);
+  const int spaces = cases(20, 300);
+  std::set<std::string_view> families;
+  int running = 0;
+  for (int i = 0; i < spaces; ++i) {
+    const PlanSpace space(random_question(random));
+    for (int draws = 0; draws < 300; ++draws) {
+      const auto index =
+          static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(space.axes().size()));
+      const PlanPoint point = space.axes().at(index);
+      const int each = point.tensor_parallel * point.stages;
+      if (space.question().devices % each != 0 ||
+          space.question().global_batch %
+                  (space.question().devices / each * point.micro_batch_size) !=
+              0) {
+        continue;
+      }
+      const bool is_possible = !space.broken_rule(point);
+      EXPECT_EQ(is_possible, runs(space, point)) << index;
+      if (HasFailure()) return;
+      running += is_possible ? 1 : 0;
+      if (is_possible) families.insert(point.schedule.family->name);
+    }
+  }
+  EXPECT_GT(running, 100);
+  EXPECT_GT(families.size(), 8);
+}
+
 // ---- The search
 
 std::pair<std::int64_t, std::int64_t> by_aim(PlanAim aim, const PlanOutcome& one) {
@@ -116,7 +160,8 @@ std::vector<PlanOutcome> try_everything(const PlanSpace& space, PlanCounts& coun
   const PlanAxes& axes = space.axes();
   PointCertifier certifier(space);
   for (std::int64_t i = 0; i < axes.size(); ++i) {
-    const PlanCertificate certificate = certifier.certify(axes.at(i));
+    const PlanPoint point = axes.at(i);
+    const PlanCertificate certificate = certifier.certify(point);
     if (certificate.rule) {
       ++counts.impossible[static_cast<std::size_t>(*certificate.rule)];
       continue;
@@ -125,6 +170,8 @@ std::vector<PlanOutcome> try_everything(const PlanSpace& space, PlanCounts& coun
     outcome.index = i;
     EXPECT_LE(certificate.least_time_ns, outcome.time_ns) << i;
     EXPECT_LE(certificate.least_memory_bytes, outcome.memory_bytes) << i;
+    // Of schedules without a pipeline 1F1B alone is tried, where it may be.
+    if (point.stages == 1 && space.repeats(point, point.schedule)) continue;
     if (outcome.memory_bytes <= how.memory_cap_bytes) all.push_back(outcome);
   }
   std::ranges::sort(all, [&](const PlanOutcome& a, const PlanOutcome& b) {
@@ -139,13 +186,17 @@ TEST(PlanSearch, FindsWhatTryingEverythingFinds) {
   for (int i = 0; i < count; ++i) {
     SCOPED_TRACE(i);
     PlanSpace space(random_question(random));
+    if (random() % 2 == 0) {
+      const Family& one = one_of(random, all_families());
+      if (one.name != "naive") space.narrow(fmt::format("schedule={}", one.name));
+    }
     drop_values(space, random, 1'000);
     PlanSearch how;
     how.memory_cap_bytes =
         one_of<std::int64_t>(random, {unlimited, std::int64_t{2} << 30, std::int64_t{6} << 30});
     how.top = one_of<std::size_t>(random, {1, 3, 10});
     how.aim = one_of<PlanAim>(random, {PlanAim::time, PlanAim::memory});
-    LayoutPlanner planner(space, 1);
+    LayoutPlanner planner(space, {});
     const PlanResult found = planner.best(how);
     PlanCounts counts;
     std::vector<PlanOutcome> all = try_everything(space, counts, how);
@@ -172,7 +223,7 @@ TEST(PlanSearch, FindsWhatTryingEverythingFinds) {
       EXPECT_EQ(std::ssize(planner.best(better).best), faster);
     }
     // Threads and what was asked before change nothing.
-    LayoutPlanner other(space, 3);
+    LayoutPlanner other(space, {.threads = 3});
     PlanSearch before = how;
     before.memory_cap_bytes = one_of<std::int64_t>(random, {0, std::int64_t{3} << 30, unlimited});
     other.best(before);
@@ -216,9 +267,10 @@ TEST(PlanSearch, StopsWhenToldTo) {
   const PlanSpace space(std::move(question));
   PlanSearch how;
   how.memory_cap_bytes = unlimited;
-  int calls = 0;
-  how.progress = [&](const PlanOutcome*, std::int64_t) { return ++calls < 3; };
-  const PlanResult result = LayoutPlanner(space, 2).best(how);
+  int batches = 0;
+  how.progress = [&](const PlanOutcome*, std::int64_t) { ++batches; };
+  const Budget budget([&] { return batches >= 3; });
+  const PlanResult result = LayoutPlanner(space, {.threads = 2, .budget = &budget}).best(how);
   EXPECT_GT(result.counts.not_reached, 0);
   EXPECT_EQ(result.counts.sum(), space.axes().size());
 }

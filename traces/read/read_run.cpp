@@ -198,7 +198,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
       const std::string name = at->path().string();
       const bool is_trace = name.ends_with(".json") || name.ends_with(".json.gz");
       // A pipe that happens to lie there may have no writer.
-      if (is_trace && !is_folder(name) && !entry.is_fifo(failed)) files.push_back(name);
+      if (is_trace && !is_folder(name) && !at->is_fifo(failed)) files.push_back(name);
     }
     if (failed) {
       throw input_error(fmt::format("cannot read folder {}: {}; give one that you may read",

@@ -26,6 +26,7 @@
 
 #include "sim/engine/event/event_plan.h"
 #include "sim/engine/event/event_queue.h"
+#include "traces/base/budget.h"
 #include "traces/base/prefetch.h"
 
 namespace pipesim {
@@ -39,10 +40,12 @@ namespace pipesim {
 template <typename Model>
 class EventEngine {
  public:
-  EventEngine(Model& model, EventPlan plan)
-      : model_(model), plan_(std::move(plan)), streams_(plan_.streams.size()) {}
+  // `budget`: null, or it outlives the engine.
+  EventEngine(Model& model, EventPlan plan, const Budget* budget = nullptr)
+      : model_(model), plan_(std::move(plan)), budget_(budget), streams_(plan_.streams.size()) {}
 
   // Runs until nothing more can happen. False if tasks are left over: they wait for each other.
+  // Throws where the budget is over.
   bool run() {
     for (StreamId id = 0; id < streams_.size(); ++id) show_next(id);
     for (;;) {
@@ -52,6 +55,8 @@ class EventEngine {
       if (!ready_.empty()) continue;
       if (queue_.empty()) break;
       queue_.take_instant(instant_);
+      constexpr std::uint32_t instants_a_look = 1024;
+      if (budget_ != nullptr && ++instants_ % instants_a_look == 0) budget_->check();
       for (const Event& event : instant_) handle(event);
     }
     for (StreamId id = 0; id < streams_.size(); ++id) {
@@ -177,6 +182,8 @@ class EventEngine {
 
   Model& model_;
   EventPlan plan_;
+  const Budget* budget_;
+  std::uint32_t instants_ = 0;
   std::vector<Stream> streams_;
   std::vector<TaskId> ready_;
   std::vector<TaskId> starting_;
