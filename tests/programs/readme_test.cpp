@@ -133,9 +133,13 @@ std::string command_of(std::string line) {
   if (line.starts_with("pipesim ")) return "'" PIPESIM_COMMAND "'" + line.substr(7);
   if (line.starts_with("pipeexec ")) {
     const bool trains = line.find("--schedule") != std::string::npos;
-    const bool is_short = !trains || line.find("--iterations") != std::string::npos;
-    return "'" PIPEEXEC_COMMAND "'" + line.substr(8) +
-           (is_short ? "" : " --iterations 2 --warmup 1");
+    const auto has = [&](const char* flag) { return line.find(flag) != std::string::npos; };
+    std::string sizes;
+    if (trains && !has("--iterations")) sizes += " --iterations 2 --warmup 1";
+    if (trains && !has("-batch ") && !has("--micro-batch") && !has("--device")) {
+      sizes += " --micro-batch-size 1";
+    }
+    return "'" PIPEEXEC_COMMAND "'" + line.substr(8) + sizes;
   }
 #ifdef PIPEVIEW_COMMAND
   if (line.starts_with("pipeview ")) {
