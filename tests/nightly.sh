@@ -10,7 +10,8 @@
 #   - 100,000 random programs, as released and under sanitizers;
 #   - 10,000 random shapes of schedule families;
 #   - 3,000 plans with random flags, some of them absurd, that end in time;
-#   - 500 trainings that are struck while they save, prune or resume;
+#   - 500 trainings that are struck while they save, prune or resume, 200 whose disk is full,
+#     200 that are told to stop at random moments, 200 damaged checkpoints;
 #   - 300 random layouts with replicas and shards, over MPI and over TCP;
 #   - a llama of 10 M parameters that learns, the same by three schedules;
 #   - the fuzzers for five minutes each;
@@ -70,7 +71,18 @@ random_layouts() {
 
 # Each is struck one to three times.
 struck_trainings() {
-  env PIPESIM_CHECKPOINT_TRIALS=500 build/release/tests/tcp_tests --gtest_filter='CheckpointFaults.*'
+  local struck='CheckpointFaults.StruckTrainings*'
+  env PIPESIM_CHECKPOINT_TRIALS=500 build/release/tests/tcp_tests --gtest_filter="$struck"
+  env PIPESIM_CHECKPOINT_TRIALS=200 PIPESIM_CHECKPOINT_FAULT=full \
+    build/release/tests/tcp_tests --gtest_filter="$struck"
+}
+
+stopped_trainings() {
+  env PIPESIM_SIGNAL_TRIALS=200 build/release/tests/mpi_tests --gtest_filter='StopSignal.*'
+}
+
+damaged_checkpoints() {
+  env PIPESIM_DAMAGE_TRIALS=200 build/release/tests/tcp_tests --gtest_filter='*DamagedCheckpoints*'
 }
 
 build_hip() {
@@ -90,7 +102,9 @@ step "100,000 random programs: asan-ubsan" random_programs $sanitized
 step "10,000 random shapes of families" random_families build/release
 step "3,000 hostile plans" hostile_plans
 step "random layouts over MPI and TCP" random_layouts
-step "500 trainings struck while they save" struck_trainings
+step "700 trainings struck while they save" struck_trainings
+step "200 trainings told to stop" stopped_trainings
+step "200 damaged checkpoints" damaged_checkpoints
 step "a llama learns" bash tests/learns.sh build/release
 step "fuzz for five minutes each" bash tests/fuzz.sh $sanitized 300
 step "what a machine with a GPU tries, on an emulated one" bash bench/gpu/run.sh --small \

@@ -135,7 +135,14 @@ void CheckpointFolder::remove(const std::string& checkpoint) {
   std::vector<std::string> names = names_in(checkpoint);
   std::stable_partition(names.begin(), names.end(),
                         [](const std::string& name) { return name == manifest_name; });
-  for (const std::string& name : names) disk_.remove_file(join(checkpoint, name));
+  for (const std::string& name : names) {
+    const std::string path = join(checkpoint, name);
+    if (std::filesystem::is_directory(std::filesystem::symlink_status(path))) {
+      remove(path);  // a stranger's
+    } else {
+      disk_.remove_file(path);
+    }
+  }
   disk_.remove_folder(checkpoint);
 }
 

@@ -14,6 +14,7 @@
 #include "exec/supervise/layouts.h"
 #include "exec/supervise/progress_file.h"
 #include "exec/supervise/supervision.h"
+#include "exec/supervise/supervisor.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/print/terminal.h"
@@ -94,6 +95,7 @@ int supervise(const SuperviseFlags& flags, const std::optional<Launch>& launch) 
   orders.kill_at_ns = parse_kills(flags.kill_at);
   orders.progress = progress_path(flags, command.checkpoint);
   if (flags.json) orders.output = STDERR_FILENO;
+  left_behind(orders.progress);  // refuses before it touches the file of one that runs
   const ProgressPlace place(orders.progress);
   Journal journal(command, flags.trace, [](const std::string& line) {
     complain(fmt::format("pipeexec supervise: {}\n", printable(line)));

@@ -49,23 +49,6 @@ std::optional<RunningProcess> parse_process(const std::string& line) {
   return process;
 }
 
-// All running processes; those that end meanwhile may be missing.
-std::vector<RunningProcess> all_processes() {
-  std::vector<RunningProcess> all;
-  std::error_code failed;
-  for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end;
-       at.increment(failed)) {
-    const std::string name = at->path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(at->path() / "stat");
-    std::string line;
-    // A name may contain line feeds.
-    for (std::string part; std::getline(file, part);) line += part;
-    if (const auto process = parse_process(line)) all.push_back(*process);
-  }
-  return all;
-}
-
 // Whether it is a pipe whose reader has gone.
 bool has_no_reader(int output) {
   pollfd asked{output, 0, 0};
@@ -242,8 +225,24 @@ std::optional<Ending> Processes::ending_of(pid_t id) {
   return found == started_.end() ? std::nullopt : found->second;
 }
 
+std::vector<RunningProcess> Processes::all() {
+  std::vector<RunningProcess> all;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(at->path() / "stat");
+    std::string line;
+    // A name may contain line feeds.
+    for (std::string part; std::getline(file, part);) line += part;
+    if (const auto process = parse_process(line)) all.push_back(*process);
+  }
+  return all;
+}
+
 std::vector<RunningProcess> Processes::tree_of(pid_t id) {
-  const std::vector<RunningProcess> all = all_processes();
+  const std::vector<RunningProcess> all = Processes::all();
   std::vector<RunningProcess> tree;
   for (const RunningProcess& process : all) {
     if (process.id == id) tree.push_back(process);

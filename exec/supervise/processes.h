@@ -60,6 +60,8 @@ class Processes {
   // How a started process ended; nothing while it runs.
   std::optional<Ending> ending_of(pid_t id);
 
+  // All that run on this host; those that end meanwhile may be missing.
+  static std::vector<RunningProcess> all();
   // A process and its running descendants; itself first, the others in no particular order.
   static std::vector<RunningProcess> tree_of(pid_t id);
 

@@ -51,12 +51,33 @@ Supervision::Supervision(const SupervisedCommand& command, const SupervisionOrde
 }
 
 Supervision::Conclusion Supervision::run() {
+  if (auto over = end_what_is_left()) return *over;
   for (;;) {
     if (auto over = choose_layout()) return *over;
     // A signal that arrived while the last attempt was cleaned up.
     if (const auto signal = processes_.wait(0)) return told_while_waiting(*signal);
     run_attempt();
     if (auto over = conclude()) return *over;
+  }
+}
+
+// Ranks of a supervisor that was killed notice, save and end. What has not within the grace would
+// write to the files of the next attempt.
+std::optional<Supervision::Conclusion> Supervision::end_what_is_left() {
+  const std::int64_t kill_ns = journal_.now_ns() + orders_.grace_ns;
+  for (bool is_first = true;; is_first = false) {
+    const std::vector<pid_t> left = left_behind(orders_.progress);
+    if (left.empty()) return std::nullopt;
+    if (is_first) {
+      journal_.say(fmt::format("{} of a supervisor that was killed: waits for their end",
+                               plural(std::ssize(left), "process", "processes")));
+    }
+    if (journal_.now_ns() >= kill_ns) {
+      for (const pid_t id : left) ::kill(id, SIGKILL);
+    }
+    if (const auto signal = processes_.wait(shortest_look_ns * 10)) {
+      return told_while_waiting(*signal);
+    }
   }
 }
 

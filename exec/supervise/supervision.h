@@ -50,6 +50,7 @@ class Supervision {
     std::size_t next_layout = 0;  // if it grows
   };
 
+  std::optional<Conclusion> end_what_is_left();
   std::optional<Conclusion> choose_layout();
   std::optional<std::size_t> layout_for(int ranks) const;
   void run_attempt();

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "exec/supervise/processes.h"
+#include "exec/supervise/progress_file.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -28,7 +30,45 @@ std::string identity_of(pid_t id) {
   }
 }
 
+// As the process got it: empty if it has ended, or is another user's.
+std::string environment_of(pid_t id) {
+  try {
+    return read_file(fmt::format("/proc/{}/environ", id));
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+std::string variable_in(const std::string& environment, std::string_view name) {
+  for (const std::string_view variable : split(environment, '\0')) {
+    if (variable.starts_with(name) && variable.substr(name.size()).starts_with('=')) {
+      return std::string(variable.substr(name.size() + 1));
+    }
+  }
+  return "";
+}
+
 }  // namespace
+
+std::vector<pid_t> left_behind(const std::string& progress) {
+  std::vector<pid_t> left;
+  for (const RunningProcess& process : Processes::all()) {
+    if (process.id == ::getpid()) continue;
+    const std::string environment = environment_of(process.id);
+    if (variable_in(environment, progress_variable) != progress) continue;
+    const std::string supervisor = variable_in(environment, supervisor_variable);
+    if (supervisor.empty()) continue;
+    const pid_t id = std::atoi(supervisor.c_str());
+    if (identity_of(id) == supervisor) {
+      throw input_error(
+          fmt::format("process {} supervises this training already; end it, or give another "
+                      "--progress",
+                      id));
+    }
+    left.push_back(process.id);
+  }
+  return left;
+}
 
 std::string supervisor_value() { return identity_of(::getpid()); }
 

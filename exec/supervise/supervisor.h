@@ -3,7 +3,10 @@
 // watches it and ends, too. One owner; any thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
+#include <vector>
 
 namespace pipesim::exec {
 
@@ -12,6 +15,10 @@ inline constexpr const char* supervisor_variable = "PIPEEXEC_SUPERVISOR";
 
 // The value of the variable for this process: its number and when it was started.
 std::string supervisor_value();
+
+// The processes on this host that count in that progress file and whose supervisor has ended.
+// Throws an input error if one has a supervisor that runs.
+std::vector<pid_t> left_behind(const std::string& progress);
 
 // Whom the variable names.
 class Supervisor {

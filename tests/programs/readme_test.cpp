@@ -110,6 +110,27 @@ TEST(Readme, ShowsWhatCheckpointsHold) {
   EXPECT_GE(compared, 1);
 }
 
+// What a job script does after the step of Slurm has ended, with stand-ins for its commands.
+TEST(Readme, SlurmsScriptRequeuesWhatMayGoOn) {
+  const std::string text = read_file(testing::source_file("exec/README.md"));
+  const std::size_t begin = text.find("#SBATCH --requeue");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string script = text.substr(begin, text.find("```\n", begin) - begin);
+  const auto ends = [&](const std::string& status, const std::string& restarts) {
+    const auto outcome = testing::run_command(
+        {"/bin/sh", "-c", "srun() { return " + status + "; }; scontrol() { echo $1; }; " + script},
+        {"SLURM_JOB_ID=7", "SLURM_RESTART_COUNT=" + restarts});
+    EXPECT_EQ(std::to_string(outcome.status), status) << outcome.err;
+    return outcome.out;
+  };
+  for (const char* status : {"143", "138", "137", "1"}) {
+    EXPECT_EQ(ends(status, ""), "requeue\n") << status;
+    EXPECT_EQ(ends(status, "2"), "requeue\n") << status;
+    EXPECT_EQ(ends(status, "3"), "") << status;
+  }
+  for (const char* status : {"0", "2"}) EXPECT_EQ(ends(status, "1"), "") << status;
+}
+
 TEST(Readme, ShowsHowProfilesAreSplit) {
   const std::vector<Shown> all = shown_in("examples/partition/README.md");
   ASSERT_EQ(all.size(), 1U);

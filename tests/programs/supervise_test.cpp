@@ -82,7 +82,9 @@ class Stage {
     if (!std::filesystem::exists(folder_ / "hung")) return true;
     std::istringstream in(read_file(folder_ / "hung"));
     for (pid_t id = 0; in >> id;) {
-      if (::kill(id, 0) == 0) return false;
+      std::ifstream file("/proc/" + std::to_string(id) + "/stat");
+      std::string process;
+      if (std::getline(file, process) && process.find(") Z ") == std::string::npos) return false;
     }
     return true;
   }
@@ -457,6 +459,24 @@ TEST(Supervise, RanksEndWhenItIsKilled) {
   const std::string said((std::istreambuf_iterator<char>(log)), std::istreambuf_iterator<char>());
   EXPECT_NE(said.find("pipeexec: stopped by signal 15 after iteration "), std::string::npos)
       << said;
+}
+
+// What hangs hears nothing, and notices nothing.
+TEST(Supervise, EndsWhatAKilledOneHasLeft) {
+  const Stage stage("[ $start = 1 ] || exit 0\ntrap '' TERM\n" + says_that_it_trains +
+                    "while :; do hang; done\n");
+  ASSERT_EQ(::mkfifo((stage / "ready").c_str(), 0600), 0);
+  RunningCommand running(stage.words(""));
+  EXPECT_EQ(read_file(stage / "ready"), "ready\n");
+  const Outcome refused = stage.run("");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("supervises this training already"), std::string::npos) << refused.err;
+  running.strike(SIGKILL);
+  EXPECT_EQ(running.outcome().status, 137);
+  const Outcome next = stage.run("--grace 50ms");
+  EXPECT_EQ(next.status, 0) << next.err;
+  EXPECT_NE(next.err.find("of a supervisor that was killed"), std::string::npos) << next.err;
+  EXPECT_TRUE(stage.nothing_is_left());
 }
 
 TEST(Supervise, SaysWhatCannotBeRun) {
