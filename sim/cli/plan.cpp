@@ -234,9 +234,9 @@ PlanPoint point_of(PlanSpace space, const std::string& text) {
 }
 
 int threads_of(const Flag& flag) {
-  constexpr int most = 256;  // more have nothing to do
-  if (flag) return std::min(most, parse_count(*flag, "--threads"));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  constexpr int most = 4;  // of each processor: more would only wait
+  return flag ? std::min(most * processors, parse_count(*flag, "--threads")) : processors;
 }
 
 std::int64_t most_actions_within(std::chrono::nanoseconds budget) {

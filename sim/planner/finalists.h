@@ -29,7 +29,8 @@ Candidate candidate_of(const PlanSpace& space, const PlanPoint& point, const Pla
                        const LayersOfStages& layout, const Budget* budget = nullptr);
 
 // Of outcomes that `how` found, in the order of their aim. Where that is time, layers are split
-// anew, within the memory; some tens of splits are tried of each, as long as there is time.
+// anew, within the memory; some tens of splits are tried of each, as long as there is time and
+// there are not too many layers.
 std::vector<Finalist> finalists(const PlanSpace& space, const std::vector<PlanOutcome>& best,
                                 const PlanSearch& how, const PlanLimits& limits);
 

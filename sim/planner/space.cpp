@@ -10,6 +10,7 @@
 #include "sim/cost/estimate/training.h"
 #include "sim/schedule/choice.h"
 #include "sim/schedule/deadlock.h"
+#include "sim/schedule/size.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -439,6 +440,8 @@ bool PlanSpace::waits_for_itself(const Family& family, const Shape& shape) const
   ScheduleRequest few{std::string(family.name), shape.ranks, shape.microbatches, shape.chunks};
   few.microbatches =
       std::min(few.microbatches, shape.group * groups + few.microbatches % shape.group);
+  constexpr double most_actions = 1 << 20;  // with more stages than models have blocks: not tried
+  if (actions_of(family, few) > most_actions) return true;
   const std::lock_guard lock(waits_->guard);
   const std::tuple key{&family, few.ranks, shape.chunks, few.microbatches};
   const auto found = waits_->known.find(key);

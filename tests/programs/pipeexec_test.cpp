@@ -621,6 +621,15 @@ std::string listed(const std::string& list, const std::string& name) {
 
 // A kind of which there is none is listed with the reason, and asking for it
 // gives the same reason; of one that is there each GPU has a line.
+// A limit on memory that has room for one more stack.
+TEST(Pipeexec, SaysThatAThreadCannotStart) {
+  const Outcome refused = testing::run_command(
+      {"/bin/sh", "-c", "ulimit -s 2000000; ulimit -v 3000000; exec \"$0\" " + good,
+       PIPEEXEC_COMMAND});
+  testing::expect_one_sentence(refused, "pipeexec", good, 1, "cannot start a thread for rank ");
+  EXPECT_NE(refused.err.find("ulimit -u"), std::string::npos);
+}
+
 TEST(Pipeexec, SaysWhyThereIsNoGpu) {
   const Outcome list = pipeexec("--list-devices");
   EXPECT_EQ(list.status, 0);

@@ -116,7 +116,7 @@ TEST(HostilePlans, EndWithAnAnswerOrASentence) {
     for (const std::string& one : arguments) line += " '" + one + "'";
     SCOPED_TRACE(line);
     // Far more than any budget: what goes on without end fails.
-    Texts command{"timeout", "60", PIPESIM_COMMAND};
+    Texts command{"/usr/bin/env", "timeout", "60", PIPESIM_COMMAND};
     command.insert(command.end(), arguments.begin(), arguments.end());
     const auto start = std::chrono::steady_clock::now();
     const Outcome outcome = testing::run_command(command);
@@ -133,7 +133,9 @@ TEST(HostilePlans, EndWithAnAnswerOrASentence) {
     } else {
       ++answers;
       EXPECT_NE(outcome.out, "");
-      if (arguments.back() == "--json") EXPECT_TRUE(Json::parse(outcome.out).is_object());
+      if (arguments.back() == "--json") {
+        EXPECT_TRUE(Json::parse(outcome.out).is_object());
+      }
     }
     if (HasFailure()) return;
   }
