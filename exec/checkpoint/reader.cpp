@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "exec/checkpoint/safetensors.h"
@@ -10,6 +11,15 @@
 #include "traces/base/text.h"
 
 namespace pipesim::exec {
+namespace {
+
+Range hull_of(const Numbers& numbers) {
+  if (const std::optional<Range> range = numbers.in_whole()) return *range;
+  const std::vector<Range> runs = numbers.runs_in_whole();
+  return runs.empty() ? Range{} : Range{runs.front().begin, runs.back().end};
+}
+
+}  // namespace
 
 CheckpointReader::CheckpointReader(const std::string& path, const Manifest& manifest)
     : path_(path) {
@@ -30,7 +40,17 @@ CheckpointReader::CheckpointReader(const std::string& path, const Manifest& mani
         throw input_error(fmt::format("{}: {} is not an array of a checkpoint", printable(name),
                                       quote(entry.name)));
       }
-      arrays_[key].push_back({*numbers, reinterpret_cast<const float*>(at)});
+      arrays_[key].parts.push_back(
+          {*numbers, reinterpret_cast<const float*>(at), hull_of(*numbers)});
+    }
+  }
+  for (auto& [key, array] : arrays_) {
+    array.by_begin.resize(array.parts.size());
+    std::iota(array.by_begin.begin(), array.by_begin.end(), std::size_t{0});
+    std::ranges::sort(array.by_begin, {}, [&](std::size_t i) { return array.parts[i].hull.begin; });
+    std::int64_t most = 0;
+    for (const std::size_t i : array.by_begin) {
+      array.most_end.push_back(most = std::max(most, array.parts[i].hull.end));
     }
   }
 }
@@ -48,7 +68,7 @@ std::int64_t CheckpointReader::size(std::string_view key) const {
   const auto found = arrays_.find(key);
   std::int64_t sum = 0;
   if (found == arrays_.end()) return sum;
-  for (const Part& part : found->second) sum += part.numbers.size();
+  for (const Part& part : found->second.parts) sum += part.numbers.size();
   return sum;
 }
 
@@ -56,7 +76,7 @@ bool CheckpointReader::is_whole(std::string_view key, std::int64_t size) const {
   const auto found = arrays_.find(key);
   if (found == arrays_.end()) return false;
   std::vector<Range> runs;
-  for (const Part& part : found->second) {
+  for (const Part& part : found->second.parts) {
     const std::vector<Range> own = part.numbers.runs_in_whole();
     runs.insert(runs.end(), own.begin(), own.end());
   }
@@ -72,8 +92,20 @@ bool CheckpointReader::is_whole(std::string_view key, std::int64_t size) const {
 void CheckpointReader::put(std::string_view key, const Numbers& numbers, float* to,
                            Combine combine) const {
   std::int64_t found = 0;
-  if (const auto array = arrays_.find(key); array != arrays_.end()) {
-    for (const Part& part : array->second) found += combine(part.numbers, part.at, numbers, to);
+  if (const auto entry = arrays_.find(key); entry != arrays_.end()) {
+    const Array& array = entry->second;
+    const Range hull = hull_of(numbers);
+    const auto first = std::ranges::upper_bound(array.most_end, hull.begin);
+    std::vector<std::size_t> near;
+    for (auto i = static_cast<std::size_t>(first - array.most_end.begin());
+         i < array.by_begin.size() && array.parts[array.by_begin[i]].hull.begin < hull.end; ++i) {
+      near.push_back(array.by_begin[i]);
+    }
+    std::ranges::sort(near);
+    for (const std::size_t i : near) {
+      const Part& part = array.parts[i];
+      found += combine(part.numbers, part.at, numbers, to);
+    }
   }
   if (found == numbers.size()) return;
   throw input_error(fmt::format("{}: has {} of {} numbers of {} that are needed", printable(path_),

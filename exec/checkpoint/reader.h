@@ -40,13 +40,20 @@ class CheckpointReader {
   struct Part {
     Numbers numbers;
     const float* at;
+    Range hull;  // from its first to its last number, in the whole
+  };
+  // Parts in the order of the files, in which sums are added.
+  struct Array {
+    std::vector<Part> parts;
+    std::vector<std::size_t> by_begin;   // of their hulls
+    std::vector<std::int64_t> most_end;  // of hulls so far, in that order
   };
   using Combine = std::int64_t (*)(const Numbers&, const float*, const Numbers&, float*);
   void put(std::string_view key, const Numbers& numbers, float* to, Combine combine) const;
 
   std::string path_;
   std::vector<MappedFile> files_;
-  std::map<std::string, std::vector<Part>, std::less<>> arrays_;
+  std::map<std::string, Array, std::less<>> arrays_;
 };
 
 }  // namespace pipesim::exec

@@ -87,14 +87,15 @@ std::string tensor_header(const std::vector<TensorEntry>& entries,
   Json json = Json::object();
   if (!metadata.empty()) {
     Json texts = Json::object();
-    for (const auto& [key, text] : metadata) texts[key] = text;
+    for (const auto& [key, text] : metadata) texts.add(key, text);
     json["__metadata__"] = std::move(texts);
   }
   std::int64_t at = 0;
   for (const TensorEntry& entry : entries) {
     const std::int64_t end = at + entry.numbers() * bytes_of_type(entry.type);
-    json[entry.name] = {
-        {"dtype", entry.type}, {"shape", entry.shape}, {"data_offsets", std::vector{at, end}}};
+    json.add(
+        entry.name,
+        {{"dtype", entry.type}, {"shape", entry.shape}, {"data_offsets", std::vector{at, end}}});
     at = end;
   }
   std::string text = json.dump();

@@ -90,6 +90,10 @@ Range Parts::segment(std::size_t index) const {
   return {index == 0 ? 0 : ends_[index - 1], ends_[index]};
 }
 
+std::size_t Parts::segment_at(std::int64_t number) const {
+  return static_cast<std::size_t>(std::ranges::upper_bound(ends_, number) - ends_.begin());
+}
+
 Range Parts::part(std::size_t segment, int sharer) const {
   const Range whole = this->segment(segment);
   const std::int64_t granules = (whole.size() + granule - 1) / granule;
@@ -150,7 +154,7 @@ std::vector<Piece> pieces_of(const std::vector<Layer*>& layers, const Parts& par
           add(at);
           return;
         }
-        for (std::size_t i = 0; i < parts.segments(); ++i) add(parts.part(i, sharer));
+        parts.for_each_in(at, [&](std::size_t i) { add(parts.part(i, sharer)); });
       });
   return pieces;
 }
@@ -208,12 +212,10 @@ void ParameterStore::find_pieces() {
   const bool rounds = precision_ != Number::float32;
   pieces_ = pieces_of(layers_, parts_, split_.own);
   for (Piece& piece : pieces_) {
-    const auto own = std::ranges::find_if(own_, [&](const Own& one) {
-      return one.range.begin <= piece.in_stage.begin && piece.in_stage.begin < one.range.end;
-    });
+    const Own& own = own_[parts_.segment_at(piece.in_stage.begin)];
     const auto of = [&](const Tensor& tensor, bool is_split) {
       const std::int64_t first =
-          is_split ? own->place + piece.in_stage.begin - own->range.begin : piece.in_stage.begin;
+          is_split ? own.place + piece.in_stage.begin - own.range.begin : piece.in_stage.begin;
       return slice_of(tensor, first, piece.in_stage.size());
     };
     piece.weight = of(weight_, split_.splits(rounds ? 1 : 3));
@@ -261,8 +263,11 @@ void ParameterStore::put_weights(const Parameter& parameter, const Range& at, co
   const Range all{0, parameter.size};
   put(all, parameter.weight);
   put(all, parameter.rounded);
-  for (const Piece& piece : pieces_) {
-    if (common(piece.in_stage, at).size() == 0) continue;
+  // Pieces stand in the order of the stage's numbers.
+  auto first = std::ranges::lower_bound(pieces_, at.begin, {},
+                                        [](const Piece& piece) { return piece.in_stage.begin; });
+  for (; first != pieces_.end() && first->in_stage.begin < at.end; ++first) {
+    const Piece& piece = *first;
     if (parameter.weight.empty()) put(piece.range, piece.weight);
     if (parameter.rounded.empty()) put(piece.range, piece.rounded);
   }
@@ -382,9 +387,7 @@ void ParameterStore::take_room_for_two() {
 }
 
 void ParameterStore::place_own(std::size_t layer) {
-  for (std::size_t i = 0; i < own_.size(); ++i) {
-    if (layer_of(i) == layer) copy_own(i, operands(i));
-  }
+  parts_.for_each_in(range_of(layer), [&](std::size_t i) { copy_own(i, operands(i)); });
   bind_read_weights(layer, place_of(layer, whole_.all()));
 }
 

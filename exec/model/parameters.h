@@ -65,6 +65,16 @@ class Parts {
 
   std::size_t segments() const { return ends_.size(); }
   Range segment(std::size_t index) const;
+  // The first segment that ends after that number.
+  std::size_t segment_at(std::int64_t number) const;
+  // Calls visit(index) for the segments that have numbers of the range.
+  template <typename Visit>
+  void for_each_in(const Range& range, const Visit& visit) const {
+    for (std::size_t i = segment_at(range.begin); i < segments() && segment(i).begin < range.end;
+         ++i) {
+      visit(i);
+    }
+  }
   // Parts of a segment are equal, except the last ones, which may be shorter or empty.
   Range part(std::size_t segment, int sharer) const;
   int sharers() const { return sharers_; }
@@ -118,6 +128,7 @@ class ParameterStore {
   const StateSplit& split() const { return split_; }
   // Where a layer's numbers begin, and how many it has.
   std::int64_t begin_of(std::size_t layer) const { return layer_begins_[layer]; }
+  Range range_of(std::size_t layer) const { return {begin_of(layer), layer_begins_[layer + 1]}; }
   std::int64_t size_of(std::size_t layer) const {
     return layer_begins_[layer + 1] - layer_begins_[layer];
   }

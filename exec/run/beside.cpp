@@ -11,7 +11,7 @@
 namespace pipesim::exec {
 
 Beside::Id Beside::open(const std::optional<Action>& action) {
-  Open one{next_++, action, {}, false, {}};
+  Open one{next_++, action, {}};
   one.note.action = action.value_or(Action());
   one.note.reached = one.note.start = recorder_.now();
   open_.push_back(std::move(one));
@@ -23,62 +23,57 @@ Beside::Open& Beside::find(Id id) { return *std::ranges::find(open_, id, &Open::
 bool Beside::is_done(Id id) const { return std::ranges::find(open_, id, &Open::id) == open_.end(); }
 
 void Beside::add(Id id, Part part) {
-  Open& one = find(id);
-  const bool in_turn = part.in_turn;
-  one.parts.push_back(std::move(part));
-  if (in_turn) {
-    turns_.push_back(id);
-    give_turn();
-    return;
-  }
-  begin(one.parts.back());
-  go_on(one);
-}
-
-void Beside::begin(Part& part) {
-  part.has_begun = true;
-  part.steps.front()->start();
-}
-
-// A part without exchanges ends as it begins.
-void Beside::give_turn() {
-  while (!turns_.empty()) {
-    const std::size_t waiting = turns_.size();
-    Open& one = find(turns_.front());
-    const auto next = std::ranges::find_if(one.parts, &Part::in_turn);
-    if (next->has_begun) return;
-    begin(*next);
-    go_on(one);
-    if (turns_.size() == waiting) return;
-  }
+  ++find(id).unfinished;
+  Lane& lane = lane_of(part);
+  lane.waiting.push_back({id, std::move(part)});
+  go_on();
 }
 
 void Beside::close(Id id) {
-  Open& one = find(id);
-  one.is_closed = true;
+  find(id).is_closed = true;
   drop_done();
 }
 
-void Beside::go_on(Open& one) {
-  for (Part& part : one.parts) {
-    if (!part.has_begun) continue;
-    while (!part.steps.empty() && part.steps.front()->is_done()) {
-      one.note.bytes += part.steps.front()->sent_bytes();
-      part.steps.erase(part.steps.begin());
-      if (!part.steps.empty()) {
-        part.steps.front()->start();
-        continue;
-      }
-      if (part.end) part.end();
-      if (part.in_turn) turns_.pop_front();
-    }
+// Starts its next steps while earlier ones are done: a step without messages is done as it starts.
+bool Beside::has_ended(Pending& one) {
+  Steps& steps = one.part.steps;
+  while (!steps.empty() && steps.front()->is_done()) {
+    find(one.id).note.bytes += steps.front()->sent_bytes();
+    steps.erase(steps.begin());
+    if (!steps.empty()) steps.front()->start();
   }
-  std::erase_if(one.parts, [](const Part& part) { return part.steps.empty(); });
+  if (!steps.empty()) return false;
+  if (one.part.end) one.part.end();
+  --lane_of(one.part).begun;
+  --find(one.id).unfinished;
+  return true;
+}
+
+// Begins those for which there is room; returns whether there are any.
+bool Beside::begin_waiting(Lane& lane) {
+  bool any = false;
+  for (; !lane.waiting.empty() && lane.begun < lane.most; any = true) {
+    ++lane.begun;
+    begun_.push_back(std::move(lane.waiting.front()));
+    lane.waiting.pop_front();
+    begun_.back().part.steps.front()->start();
+  }
+  return any;
+}
+
+bool Beside::go_on() {
+  bool any = false;
+  for (bool begins = true; begins;) {
+    any |= std::erase_if(begun_, [&](Pending& one) { return has_ended(one); }) > 0;
+    const bool at_once = begin_waiting(at_once_);
+    begins = begin_waiting(in_turn_) || at_once;
+  }
+  return any;
 }
 
 void Beside::drop_done() {
   std::erase_if(open_, [&](Open& one) {
-    if (!one.is_closed || !one.parts.empty()) return false;
+    if (!one.is_closed || one.unfinished > 0) return false;
     one.note.end = recorder_.now();
     if (one.action) recorder_.add(one.note);
     return true;
@@ -86,41 +81,26 @@ void Beside::drop_done() {
 }
 
 void Beside::poll() {
-  for (std::size_t waiting = turns_.size() + 1; turns_.size() < waiting;) {
-    waiting = turns_.size();
-    for (Open& one : open_) {
-      for (Part& part : one.parts) {
-        if (part.has_begun) part.steps.front()->poll();
-      }
-      go_on(one);
-    }
-    give_turn();
-  }
+  do {
+    for (Pending& one : begun_) one.part.steps.front()->poll();
+  } while (go_on());
   drop_done();
 }
 
 void Beside::collect(std::vector<Ticket>& tickets) const {
-  for (const Open& one : open_) {
-    for (const Part& part : one.parts) {
-      if (part.has_begun) part.steps.front()->collect(tickets);
-    }
-  }
+  for (const Pending& one : begun_) one.part.steps.front()->collect(tickets);
 }
 
 void Beside::settle(std::size_t place) {
-  for (Open& one : open_) {
-    for (Part& part : one.parts) {
-      if (!part.has_begun) continue;
-      Exchange& step = *part.steps.front();
-      if (place < step.messages()) {
-        step.settle(place);
-        go_on(one);
-        give_turn();
-        drop_done();
-        return;
-      }
-      place -= step.messages();
+  for (Pending& one : begun_) {
+    Exchange& step = *one.part.steps.front();
+    if (place < step.messages()) {
+      step.settle(place);
+      go_on();
+      drop_done();
+      return;
     }
+    place -= step.messages();
   }
 }
 

@@ -1,7 +1,9 @@
 // The collectives of a rank that overlap its compute.
 // A collective is an action of a stage, such as a REDUCE_GRAD, and has parts that are exchanged
 // concurrently, or in turn, one at a time among all collectives; a part is a sequence of exchanges
-// and then a function to call. They progress whenever the rank's thread calls poll(), and while it
+// and then a function to call. Of concurrent ones, a bounded number is in progress; others wait,
+// all in the order in which they were added, so that what each message takes doesn't grow with the
+// number of parts. They progress whenever the rank's thread calls poll(), and while it
 // waits for anything: a wait for other messages includes those of collectives (collect(),
 // settle()). All ranks of a group start theirs in the same order. One rank, one thread.
 #pragma once
@@ -27,7 +29,6 @@ class Beside {
     Steps steps;
     std::function<void()> end;  // or none
     bool in_turn = false;       // begins when all earlier ones in turn have ended
-    bool has_begun = false;
   };
   using Id = std::int64_t;
   // Opens a collective. Parts are added until it is closed; it is done when the last one is.
@@ -64,14 +65,24 @@ class Beside {
     std::optional<Action> action;
     ActionNote note;
     bool is_closed = false;
-    std::deque<Part> parts;  // in those that have begun the first step is in progress
+    std::size_t unfinished = 0;  // parts
+  };
+  struct Pending {
+    Id id;
+    Part part;
+  };
+  // Parts that have not begun, and how many have and may have.
+  struct Lane {
+    std::size_t most;
+    std::size_t begun = 0;
+    std::deque<Pending> waiting{};
   };
   Open& find(Id id);
-  // Call after something of it has ended.
-  void go_on(Open& one);
-  static void begin(Part& part);
-  // Begins the next part waiting for its turn, if no other has the turn.
-  void give_turn();
+  Lane& lane_of(const Part& part) { return part.in_turn ? in_turn_ : at_once_; }
+  // Call after something has ended, or been added. Returns whether a part has ended.
+  bool go_on();
+  bool has_ended(Pending& one);
+  bool begin_waiting(Lane& lane);
   void drop_done();
   void wait_for_one();
   // Throws TimedOut, which names the action.
@@ -79,8 +90,10 @@ class Beside {
 
   Transport& transport_;
   Recorder& recorder_;
-  std::deque<Open> open_;  // in the order in which they began
-  std::deque<Id> turns_;   // of unfinished parts in turn, in their order; the first has the turn
+  std::deque<Open> open_;       // in the order in which they began
+  std::vector<Pending> begun_;  // parts whose first step is in progress
+  Lane at_once_{.most = 64};
+  Lane in_turn_{.most = 1};
   std::function<bool()> drive_;
   Id next_ = 0;
   int tags_ = 0;

@@ -203,14 +203,13 @@ void Replicas::start_layer(Stage& stage, std::size_t layer) {
   ParameterStore& store = stage.store();
   store.place_own(layer);
   if (!state.gather) state.gather = beside_.open(std::nullopt);
-  for (std::size_t i = 0; i < store.parts().segments(); ++i) {
-    if (store.layer_of(i) != layer) continue;
+  store.parts().for_each_in(store.range_of(layer), [&](std::size_t i) {
     Beside::Part part = gather_of(stage, i);
     int& gathering = state.gathering[place];
     ++gathering;
     part.end = [&gathering] { --gathering; };
     beside_.add(*state.gather, std::move(part));
-  }
+  });
 }
 
 void Replicas::await_layer(Stage& stage, std::size_t layer, bool back) {

@@ -144,9 +144,8 @@ void check_sums(const TrainingJob& training, const Transport& transport) {
                   transport.name()));
 }
 
-// The largest part of a stage's gradients that belongs to one replica, if they are reduced at
-// once.
-std::int64_t largest_exchange(const TrainingJob& training) {
+// The bytes of the largest stage's gradients on a rank.
+std::int64_t largest_gradients(const TrainingJob& training) {
   std::int64_t largest = 0;
   for (int stage = 0; stage < training.program.stages(); ++stage) {
     const auto at = static_cast<std::size_t>(stage);
@@ -162,7 +161,20 @@ std::int64_t largest_exchange(const TrainingJob& training) {
     }
     largest = std::max(largest, numbers);
   }
-  return largest / training.data_parallel * static_cast<std::int64_t>(sizeof(float));
+  return largest * static_cast<std::int64_t>(sizeof(float));
+}
+
+// Each bucket takes room on the host.
+void check_buckets(const TrainingJob& training) {
+  constexpr std::int64_t most = 1'000'000;
+  if (training.data_parallel == 1 || !training.bucket_bytes) return;
+  const std::int64_t bytes = largest_gradients(training);
+  const std::int64_t bucket = std::max<std::int64_t>(*training.bucket_bytes, sizeof(float));
+  if (bytes / bucket <= most) return;
+  throw input_error(fmt::format(
+      "--bucket-bytes {}: the {} of a stage's gradients make more than {} buckets; give "
+      "at least {}",
+      *training.bucket_bytes, format_bytes(bytes), most, bytes / most + 1));
 }
 
 // Checks messages against the transport's limits.
@@ -176,13 +188,13 @@ void check_messages(const TrainingJob& training, const Transport& transport) {
                     format_bytes(bytes), transport.name(), format_bytes(limits.message_bytes)));
   }
   const bool in_parts = training.bucket_bytes || training.zero >= 2;
-  if (training.data_parallel > 1 && !in_parts &&
-      largest_exchange(training) > limits.message_bytes) {
+  // The part that belongs to one replica, if they are reduced at once.
+  const std::int64_t exchanged = largest_gradients(training) / training.data_parallel;
+  if (training.data_parallel > 1 && !in_parts && exchanged > limits.message_bytes) {
     throw input_error(fmt::format(
         "what a replica reduces of a stage has {}, and transport {} takes messages of {}; give "
         "--bucket-bytes",
-        format_bytes(largest_exchange(training)), transport.name(),
-        format_bytes(limits.message_bytes)));
+        format_bytes(exchanged), transport.name(), format_bytes(limits.message_bytes)));
   }
   const std::int64_t results =
       std::int64_t{2} * training.program.stages() * training.program.microbatches;
@@ -329,6 +341,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   agree(transport, [&] {
     check_ranks(training, transport);
     check_messages(training, transport);
+    check_buckets(training);
     check_sums(training, transport);
     if (training.costs && training.pace == EmulationPace::anchored && !all_share_one(hosts)) {
       throw input_error(

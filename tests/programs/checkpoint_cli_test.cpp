@@ -91,6 +91,50 @@ TEST(CheckpointCommand, AnotherLayoutGoesOn) {
   EXPECT_EQ(rest["verify"]["bitwise"], true);
 }
 
+// 50,000 parameters in as many pieces as fit: saved and loaded in processor time that grows with
+// them, of which their square would take far more than the system allows here.
+TEST(CheckpointCommand, TinyBucketsAreSavedAndLoaded) {
+  const TemporaryFolder folder;
+  write_file(folder / "model.json",
+             R"({"format":"pipesim-model","version":1,"architecture":"gpt","blocks":6,)"
+             R"("hidden_size":32,"vocabulary_size":256,"max_sequence_length":32,"heads":4,)"
+             R"("mlp_size":8})");
+  for (const char* iterations : {"1", "2"}) {
+    const Outcome outcome = testing::run_command({"/bin/sh",
+                                                  "-c",
+                                                  "ulimit -t 15; exec \"$0\" \"$@\"",
+                                                  PIPEEXEC_COMMAND,
+                                                  "--schedule",
+                                                  "gpipe",
+                                                  "--model",
+                                                  folder / "model.json",
+                                                  "--stages",
+                                                  "1",
+                                                  "--data-parallel",
+                                                  "2",
+                                                  "--zero",
+                                                  "1",
+                                                  "--bucket-bytes",
+                                                  "8B",
+                                                  "--microbatches",
+                                                  "1",
+                                                  "--micro-batch-size",
+                                                  "1",
+                                                  "--sequence-length",
+                                                  "4",
+                                                  "--warmup",
+                                                  "0",
+                                                  "--iterations",
+                                                  iterations,
+                                                  "--checkpoint",
+                                                  folder / "ck",
+                                                  "--resume",
+                                                  folder / "ck",
+                                                  "--quiet"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  }
+}
+
 TEST(CheckpointCommand, SavesAreInTheTrace) {
   const TemporaryFolder folder;
   const Json result =

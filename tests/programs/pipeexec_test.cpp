@@ -446,6 +446,13 @@ TEST(Pipeexec, ThreadsHaveNoSumsOfALibrary) {
   EXPECT_EQ(pipeexec_json(two + "ordered")["reduce"], "ordered");
 }
 
+TEST(Pipeexec, RefusesMoreBucketsThanMemoryHolds) {
+  expect_pipeexec_refuses(
+      "--schedule gpipe --stages 1 --microbatches 1 --data-parallel 2 --bucket-bytes 4B", 2,
+      "--bucket-bytes 4: the 6.3 MiB of a stage's gradients make more than 1000000 buckets; give "
+      "at least 7");
+}
+
 // In the words of pipesim, where that has the flag.
 TEST(Pipeexec, WhatHasNoEffectIsAcceptedAndTold) {
   const std::string line = "--schedule 1f1b --stages 2 --microbatches 2 ";

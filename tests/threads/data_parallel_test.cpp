@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 
@@ -12,6 +13,7 @@
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
 #include "tests/delayed_transport.h"
+#include "tests/forwarding_transport.h"
 #include "tests/local_run.h"
 #include "tests/random_schedule.h"
 
@@ -284,6 +286,36 @@ TEST(DataParallel, CollectivesAreRecorded) {
     const double whole = 4.0 * static_cast<double>(untied_model(4).parameters());
     const double passes = zero < 2 ? 4.0 / 3 : 3 * 2.0 / 3;
     EXPECT_NEAR(static_cast<double>(reduced_bytes), passes * whole, 0.05 * passes * whole);
+  }
+}
+
+// Notes the most messages that a wait of any rank looks at.
+class LongestWait final : public testing::ForwardingTransport {
+ public:
+  LongestWait(exec::Transport& inner, std::atomic<std::size_t>& most)
+      : ForwardingTransport(inner), most_(most) {}
+  std::size_t wait_any_until(std::span<const exec::Ticket> tickets, Time until) override {
+    std::size_t before = most_;
+    while (before < tickets.size() && !most_.compare_exchange_weak(before, tickets.size())) {
+    }
+    return ForwardingTransport::wait_any_until(tickets, until);
+  }
+
+ private:
+  std::atomic<std::size_t>& most_;
+};
+
+// What a message takes must not grow with the number of buckets, or an iteration grows as its
+// square.
+TEST(DataParallel, WaitsDoNotGrowWithBuckets) {
+  const Schedule schedule = generate({.name = "gpipe", .ranks = 1, .microbatches = 1});
+  for (const int zero : {0, 1, 2, 3}) {
+    std::atomic<std::size_t> most = 0;
+    const Replication split{.replicas = 2, .zero = zero, .bucket_bytes = 16, .gather = {}};
+    expect_bitwise(run_locally(
+        replicated_training(schedule, split, tiny_model(3)), {},
+        [&](exec::Transport& own) { return std::make_unique<LongestWait>(own, most); }));
+    EXPECT_LE(most, 200U) << words_for(split);
   }
 }
 

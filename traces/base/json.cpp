@@ -42,6 +42,12 @@ Json& Json::operator[](std::string_view key) {
   return items_.emplace_back();
 }
 
+void Json::add(std::string_view key, Json value) {
+  assert(type_ == Type::object);
+  keys_.emplace_back(key);
+  items_.push_back(std::move(value));
+}
+
 void Json::push_back(Json item) {
   if (type_ == Type::null) type_ = Type::list;
   assert(type_ == Type::list);

@@ -53,6 +53,8 @@ class Json {
 
   // The member of an object or null, appended as null if missing.
   Json& operator[](std::string_view key);
+  // Appends a member to an object, which has none of that name: for many, which need no search.
+  void add(std::string_view key, Json value);
   // Appends to a list; null becomes one.
   Json& operator[](std::size_t index) { return items_[index]; }
   Json& back() { return items_.back(); }

@@ -170,7 +170,7 @@ Json json_of(const JsonValue& value) {
   }
   if (const auto* members = value.get_if<JsonValue::Object>()) {
     Json object = Json::object();
-    for (const auto& [key, member] : *members) object[key] = json_of(member);
+    for (const auto& [key, member] : *members) object.add(key, json_of(member));
     return object;
   }
   return nullptr;
