@@ -38,6 +38,12 @@ class SharedProfiles {
   ScheduleProfiles profiles_;
 };
 
+// In actions: the costs of a rank, with its links to all others, take as long as many of them.
+double work_of(const Family& family, const ScheduleRequest& request) {
+  constexpr double actions_a_rank = 100;
+  return actions_of(family, request) + actions_a_rank * request.ranks;
+}
+
 PipelineShape shape_of(const ScheduleProfile& profile) {
   return {profile.shape.placement, profile.splits_backward, {}};
 }
@@ -311,7 +317,7 @@ class LayoutPlanner::Impl {
       }
       if (limits_.budget != nullptr) limits_.budget->check();
       const ScheduleRequest request = space_.schedule(point);
-      if (actions_of(*point.schedule.family, ScheduleProfiles::few_of(request)) > most_actions()) {
+      if (work_of(*point.schedule.family, ScheduleProfiles::few_of(request)) > most_actions()) {
         cell.not_opened += points;
         continue;
       }
@@ -352,7 +358,7 @@ class LayoutPlanner::Impl {
 
   double most_actions() const { return static_cast<double>(limits_.most_actions); }
   bool is_beyond_limits(const PlanPoint& point) const {
-    return actions_of(*point.schedule.family, space_.schedule(point)) > most_actions();
+    return work_of(*point.schedule.family, space_.schedule(point)) > most_actions();
   }
 
   bool is_known(const Open& one) const {
@@ -534,8 +540,8 @@ class PointCertifier::Impl {
  private:
   void evaluate_point(const PlanPoint& point, std::int64_t cap_bytes,
                       PlanCertificate& certificate) {
-    const double actions = actions_of(*point.schedule.family, space_.schedule(point));
-    if (actions > static_cast<double>(limits_.most_actions)) return;
+    const double work = work_of(*point.schedule.family, space_.schedule(point));
+    if (work > static_cast<double>(limits_.most_actions)) return;
     const ScheduleProfile& profile = profiles_.of(*point.schedule.family, space_.schedule(point));
     const CostModel model = space_.training(point).with_ranks(point.stages);
     const Costs costs = model.costs(shape_of(profile));
