@@ -81,8 +81,9 @@ std::string title_of(const Ranks& ranks) {
   return fmt::format("ranks {}-{}", ranks.first, ranks.last);
 }
 
-std::string rank_time_table(const Explanation& explanation, std::int64_t makespan_ns,
+std::string rank_time_table(const Explanation& explanation, const Throughput& reached,
                             std::size_t width) {
+  const std::int64_t makespan_ns = explanation.makespan_ns;
   std::vector<Ranks> runs;
   std::vector<TimeUses> all;
   for (std::size_t r = 0; r < explanation.ranks.size(); ++r) {
@@ -111,7 +112,9 @@ std::string rank_time_table(const Explanation& explanation, std::int64_t makespa
     add(makespan_ns - busy);
     add(makespan_ns);
   }
-  std::string out = "one iteration on each rank\n" +
+  const bool is_each = explanation.makespan_ns == reached.iteration_ns;
+  std::string out = std::string(is_each ? "one iteration on each rank\n"
+                                        : "the first iteration on each rank, without a SAVE\n") +
                     table(labels_of({"busy", "bubble", "iteration"}), groups, width);
   if (shown.size() < runs.size()) {
     out += fmt::format("{} of {} that differ; --json lists all ranks\n", shown.size(), runs.size());
@@ -223,11 +226,10 @@ std::string with_prefix(double value) {
   return fmt::format("{:.1f}{}", value, at == 0 ? " " : prefixes[at]);
 }
 
-std::string use_of_devices(const CostModel& model, const Throughput& throughput,
-                           std::int64_t makespan_ns) {
+std::string use_of_devices(const CostModel& model, const Throughput& throughput) {
   const std::string_view unit = model.model().is_listed() ? "samples" : "tokens";
-  std::string out =
-      fmt::format("{} {} in {}", format_count(throughput.tokens), unit, format_time(makespan_ns));
+  std::string out = fmt::format("{} {} in {}", format_count(throughput.tokens), unit,
+                                format_time(throughput.iteration_ns));
   if (throughput.model_flops == 0) {
     return out + fmt::format("; {} does not say its FLOPs.\n", printable(model.model().name));
   }
@@ -259,17 +261,13 @@ std::string unverified(const CostModel& model, const Explanation& explanation) {
 }  // namespace
 
 std::string explanation_report(const CostModel& model, const Explanation& explanation,
-                               std::int64_t makespan_ns, std::int64_t memory_bytes, int width) {
+                               const Throughput& reached, std::int64_t memory_bytes, int width) {
   const auto columns = static_cast<std::size_t>(width);
-  return layer_table(explanation, columns) + "\n" +
-         rank_time_table(explanation, makespan_ns, columns) + "\n" +
-         next_to_compute_table(explanation, columns) +
+  return layer_table(explanation, columns) + "\n" + rank_time_table(explanation, reached, columns) +
+         "\n" + next_to_compute_table(explanation, columns) +
          memory_table(explanation, memory_bytes, model.cluster().device.software.activation_memory,
                       columns) +
-         "\n" +
-         wrap(use_of_devices(model, explanation.throughput, makespan_ns) +
-                  unverified(model, explanation),
-              width);
+         "\n" + wrap(use_of_devices(model, reached) + unverified(model, explanation), width);
 }
 
 }  // namespace pipesim::cli

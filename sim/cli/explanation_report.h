@@ -10,6 +10,6 @@ namespace pipesim::cli {
 
 // `memory_bytes`: the memory limit of a rank.
 std::string explanation_report(const CostModel& model, const Explanation& explanation,
-                               std::int64_t makespan_ns, std::int64_t memory_bytes, int width);
+                               const Throughput& reached, std::int64_t memory_bytes, int width);
 
 }  // namespace pipesim::cli

@@ -167,8 +167,9 @@ void run(const PredictFlags& flags, const CommandLine& program) {
     print("\n" + spread_report(*spread, *asked, prediction.metrics.makespan_ns, terminal.width));
   }
   if (explanation) {
-    print("\n" + explanation_report(*model, *explanation, prediction.metrics.makespan_ns, *cap,
-                                    terminal.width));
+    const Throughput reached =
+        throughput(*model, choice.schedule.microbatches, prediction.iteration_ns());
+    print("\n" + explanation_report(*model, *explanation, reached, *cap, terminal.width));
   }
   if (trace)
     print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", printable(trace->path())));

@@ -88,7 +88,10 @@ MakespanSpread find_spread(const Schedule& schedule, const Costs& costs,
     }
   }
   if (variance <= 0) return spread;
-  for (const double covariance : covariances) spread.rank_shares.push_back(covariance / variance);
+  // A rank that adds nothing may seem to take away by chance.
+  double sum = 0;
+  for (double& covariance : covariances) sum += covariance = std::max(covariance, 0.0);
+  for (const double covariance : covariances) spread.rank_shares.push_back(covariance / sum);
   return spread;
 }
 

@@ -18,10 +18,10 @@ struct MakespanSpread {
   std::int64_t p50_ns = 0;
   std::int64_t p95_ns = 0;
   int seeds = 0;  // draws
-  // Each rank's share of the makespans' variance; sums to 1, and one may be below 0. Jitter is put
-  // on rank after rank, in an order drawn anew for each seed: what a rank adds to the makespan,
-  // its covariance with that, over the variance. Empty where that would take long, or nothing
-  // varies.
+  // Each rank's share of the makespans' variance; at least 0, and together 1. Jitter is put on rank
+  // after rank, in an order drawn anew for each seed: the covariance of what a rank adds with the
+  // makespan, of all of them; one below 0, which is chance, counts as 0. Empty where that would
+  // take long, or nothing varies.
   std::vector<double> rank_shares;
 };
 

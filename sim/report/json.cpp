@@ -42,7 +42,7 @@ Json causes_json(const Comparison& comparison) {
     one["error_ns"] = cause.error_ns;
     one["alone_ns"] = cause.alone_ns;
     one["why"] = cause.why;
-    list.push_back(std::move(one));
+    list.append(one);
   }
   return list;
 }
@@ -54,11 +54,11 @@ Json times_json(const CollectiveTimes& times) {
 Json collectives_json(const Comparison& comparison) {
   Json list = Json::array();
   for (const CollectiveRow& row : comparison.collectives.rows) {
-    list.push_back({{"rank", row.rank},
-                    {"stage", row.stage},
-                    {"kind", kind_name(row.kind)},
-                    {"predicted_ns", times_json(row.times[predicted_side])},
-                    {"measured_ns", times_json(row.times[measured_side])}});
+    list.append({{"rank", row.rank},
+                 {"stage", row.stage},
+                 {"kind", kind_name(row.kind)},
+                 {"predicted_ns", times_json(row.times[predicted_side])},
+                 {"measured_ns", times_json(row.times[measured_side])}});
   }
   return list;
 }
@@ -75,7 +75,7 @@ Json saves_json(const Comparison& comparison) {
                                 {"beside_ns", times.beside_ns},
                                 {"hidden_ns", times.hidden_ns}};
     }
-    rows.push_back(std::move(json));
+    rows.append(json);
   }
   return rows;
 }
@@ -99,7 +99,7 @@ Json ranks_json(const SideResult& side, const std::vector<CollectiveTimes>& coll
       one["peak_action"] =
           peak.action.kind == Kind::IDLE ? Json(nullptr) : Json(to_text(peak.action));
     }
-    list.push_back(std::move(one));
+    list.append(one);
   }
   return list;
 }
@@ -118,16 +118,16 @@ Json divergence(const Comparison& comparison) {
 Json kinds_json(const Comparison& comparison) {
   Json list = Json::array();
   for (const StageKind& row : comparison.stage_kinds) {
-    list.push_back({{"rank", row.rank},
-                    {"stage", row.stage},
-                    {"kind", label_of(row)},
-                    {"predicted_ns", quantiles_json(row.predicted)},
-                    {"measured_ns", quantiles_json(row.measured)},
-                    {"lateness_ns",
-                     {{"own", row.sum.own_ns},
-                      {"launch", row.sum.launch_ns},
-                      {"communication", row.sum.communication_ns},
-                      {"inherited", row.sum.inherited_ns}}}});
+    list.append({{"rank", row.rank},
+                 {"stage", row.stage},
+                 {"kind", label_of(row)},
+                 {"predicted_ns", quantiles_json(row.predicted)},
+                 {"measured_ns", quantiles_json(row.measured)},
+                 {"lateness_ns",
+                  {{"own", row.sum.own_ns},
+                   {"launch", row.sum.launch_ns},
+                   {"communication", row.sum.communication_ns},
+                   {"inherited", row.sum.inherited_ns}}}});
   }
   return list;
 }
@@ -141,7 +141,8 @@ Json clocks_json(const RecordedRun& measured, const Comparison& comparison) {
              {"ahead_uncertainty_ns", clock.uncertainty_ns}};
     const auto& recorded = measured.about.clocks;
     one["uncertainty_ns"] = rank < recorded.size() ? recorded[rank].uncertainty_ns : 0;
-    list.push_back(std::move(one));
+    one["shift_ns"] = rank < recorded.size() ? recorded[rank].shift_ns : 0;
+    list.append(one);
   }
   return list;
 }

@@ -49,12 +49,12 @@ Json run_report_json(const RecordedRun& run) {
   Json ranks = Json::array();
   for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {
     const RankMetrics& rank = metrics.ranks[r];
-    ranks.push_back({{"rank", r},
-                     {"busy_ns", rank.busy_ns},
-                     {"first_start_ns", rank.first_start_ns},
-                     {"last_end_ns", rank.last_end_ns},
-                     {"bubble_ns", bubble_json(rank.bubble)},
-                     {"peak_activation_chunks", rank.peak_activation_chunks}});
+    ranks.append({{"rank", r},
+                  {"busy_ns", rank.busy_ns},
+                  {"first_start_ns", rank.first_start_ns},
+                  {"last_end_ns", rank.last_end_ns},
+                  {"bubble_ns", bubble_json(rank.bubble)},
+                  {"peak_activation_chunks", rank.peak_activation_chunks}});
   }
   return {
       {"format", "pipesim-report"},

@@ -59,8 +59,8 @@ Json uses_json(const TimeUses& uses, std::size_t count = time_use_count) {
   return json;
 }
 
-Json explanation_json(const Explanation& explanation, std::int64_t memory_bytes) {
-  const Throughput& throughput = explanation.throughput;
+Json explanation_json(const Explanation& explanation, const Throughput& throughput,
+                      std::int64_t memory_bytes) {
   constexpr auto of_layers = static_cast<std::size_t>(TimeUse::messages);
   Json layers = Json::array();
   for (const LayerKind& kind : explanation.layers) {
@@ -73,27 +73,28 @@ Json explanation_json(const Explanation& explanation, std::int64_t memory_bytes)
   for (std::size_t r = 0; r < explanation.ranks.size(); ++r) {
     const RankUse& rank = explanation.ranks[r];
     const WorkingBytes& working = rank.memory.peak.bytes;
-    ranks.push_back({{"rank", r},
-                     {"time_ns", uses_json(rank.time)},
-                     {"next_to_compute_ns",
-                      {{"reduction", rank.beside.reduction.ns},
-                       {"reduction_in_bubbles", rank.beside.reduction.in_bubbles_ns},
-                       {"gather", rank.beside.gather.ns},
-                       {"gather_in_bubbles", rank.beside.gather.in_bubbles_ns}}},
-                     {"memory_bytes",
-                      {{"weights", rank.memory.states.weights},
-                       {"gradients", rank.memory.states.gradients},
-                       {"optimizer", rank.memory.states.optimizer},
-                       {"activations", working.activations},
-                       {"weight_residue", working.residue},
-                       {"send_buffers", working.send_buffers},
-                       {"receive_buffers", working.receive_buffers},
-                       {"unsharded", working.unsharded},
-                       {"workspace", working.workspace},
-                       {"reserved", rank.memory.reserved}}},
-                     {"left_bytes", memory_bytes - rank.memory.total()}});
+    ranks.append({{"rank", r},
+                  {"time_ns", uses_json(rank.time)},
+                  {"next_to_compute_ns",
+                   {{"reduction", rank.beside.reduction.ns},
+                    {"reduction_in_bubbles", rank.beside.reduction.in_bubbles_ns},
+                    {"gather", rank.beside.gather.ns},
+                    {"gather_in_bubbles", rank.beside.gather.in_bubbles_ns}}},
+                  {"memory_bytes",
+                   {{"weights", rank.memory.states.weights},
+                    {"gradients", rank.memory.states.gradients},
+                    {"optimizer", rank.memory.states.optimizer},
+                    {"activations", working.activations},
+                    {"weight_residue", working.residue},
+                    {"send_buffers", working.send_buffers},
+                    {"receive_buffers", working.receive_buffers},
+                    {"unsharded", working.unsharded},
+                    {"workspace", working.workspace},
+                    {"reserved", rank.memory.reserved}}},
+                  {"left_bytes", memory_bytes - rank.memory.total()}});
   }
-  return {{"tokens", throughput.tokens},
+  return {{"makespan_ns", explanation.makespan_ns},
+          {"tokens", throughput.tokens},
           {"model_flops", throughput.model_flops},
           {"recomputed_flops", throughput.recomputed_flops},
           {"peak_flops_per_second", throughput.peak_flops_per_second},
@@ -154,10 +155,11 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
         {"stall_ns", saves->stall_ns},   {"mean_iteration_ns", saves->mean_iteration_ns},
         {"fraction", saves->fraction()}, {"keeps_up", saves->keeps_up}};
   }
+  std::optional<Throughput> reached;
   if (model) {
-    const Throughput reached = throughput(*model, schedule.microbatches, prediction.iteration_ns());
-    json["tokens_per_second"] = reached.tokens_per_second;
-    json["mfu"] = reached.mfu;
+    reached = throughput(*model, schedule.microbatches, prediction.iteration_ns());
+    json["tokens_per_second"] = reached->tokens_per_second;
+    json["mfu"] = reached->mfu;
   }
   Json& bubble = json["bubble_fraction"];
   bubble["global"] = metrics.global_bubble();
@@ -201,7 +203,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
     if (memory.reserved > 0) entry["memory_bytes"]["reserved"] = memory.reserved;
     entry["peak_memory"] = peak_json(memory.peak);
     if (spread && !spread->rank_shares.empty()) entry["spread_share"] = spread->rank_shares[r];
-    ranks.push_back(std::move(entry));
+    ranks.append(entry);
   }
   json["ranks"] = std::move(ranks);
   Json& noted = json["notes"] = Json::array();
@@ -211,7 +213,9 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
                      {"text", note.text},
                      {"lesson", note.lesson}});
   }
-  if (explanation) json["explanation"] = explanation_json(*explanation, memory_cap.value());
+  if (explanation) {
+    json["explanation"] = explanation_json(*explanation, reached.value(), memory_cap.value());
+  }
   return json.dump(2) + "\n";
 }
 

@@ -170,6 +170,8 @@ std::vector<Growing> growing_events() {
               events(many(slice(R"("ts":#,"dur":0.5,"pid":1,"tid":1,"name":"a")"))), 500),
       {"slices within slices", slices_within_slices, 500},
       growing("slices that overlap", events(overlapping), 500),
+      growing("slices at one instant",
+              events(many(slice(R"("ts":5,"dur":10,"pid":1,"tid":1,"name":"a#")"))), 500),
       growing("threads", events(thread), 500),
       growing("processes", events(many(slice(R"("ts":#,"dur":1,"pid":#,"tid":1,"name":"a")"))),
               500),

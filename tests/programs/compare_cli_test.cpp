@@ -100,25 +100,42 @@ TEST_F(CompareCommand, FitsTheTerminal) {
 }
 
 // What a person would do to a trace to see whether clocks are looked at.
-TEST_F(CompareCommand, FindsARankWhoseClockIsOff) {
-  const std::string predicted = usual("predicted.json");
-  std::string text = read_file(predicted);
+// A trace whose rank 1 is ahead by so many microseconds.
+std::string with_rank_1_ahead(const std::string& text, int ahead_us) {
   std::string shifted;
   const std::regex event(R"re(("pid":2,"tid":\d+,"ts":)(\d+)(\.\d{3}))re");
   auto last = text.cbegin();
   for (std::sregex_iterator at(text.begin(), text.end(), event), end; at != end; ++at) {
     shifted.append(last, (*at)[2].first);
-    shifted += std::to_string(std::stoll((*at)[2].str()) + 5000);
+    shifted += std::to_string(std::stoll((*at)[2].str()) + ahead_us);
     last = (*at)[2].second;
   }
   shifted.append(last, text.cend());
-  const Json json = compare(predicted, write("shifted.json", shifted));
-  EXPECT_EQ(json["clocks"][1]["ahead_ns"], 5'000'000);
+  return shifted;
+}
+
+TEST_F(CompareCommand, FindsARankWhoseClockIsOff) {
+  const std::string predicted = usual("predicted.json");
+  const std::string text = read_file(predicted);
+  const Json json = compare(predicted, write("shifted.json", with_rank_1_ahead(text, 15)));
+  EXPECT_EQ(json["clocks"][1]["ahead_ns"], 15'000);
   EXPECT_EQ(json["clocks"][0]["ahead_ns"], 0);
   EXPECT_EQ(json["gap_ns"]["clock"], json["gap_ns"]["total"]);
   ASSERT_EQ(json["root_causes"].size(), 1U);
   EXPECT_EQ(json["root_causes"][0]["term"], "clock");
   EXPECT_EQ(json["root_causes"][0]["rank"], 1);
+  EXPECT_TRUE(json["warnings"]["measured"].empty());
+
+  // By more than messages take: the reader puts that right, and what is left is found.
+  const Json far = compare(predicted, write("far.json", with_rank_1_ahead(text, 5000)));
+  ASSERT_EQ(far["warnings"]["measured"].size(), 1U);
+  const auto ahead = [&](int rank, const char* key) {
+    return far["clocks"][rank][key].get<std::int64_t>();
+  };
+  EXPECT_EQ(
+      ahead(1, "ahead_ns") - ahead(1, "shift_ns") - ahead(0, "ahead_ns") + ahead(0, "shift_ns"),
+      5'000'000);
+  EXPECT_EQ(far["gap_ns"]["clock"], far["gap_ns"]["total"]);
 }
 
 TEST_F(CompareCommand, FindsASwappedPair) {

@@ -264,6 +264,12 @@ TEST(JsonText, IsThatOfTheLibrary) {
   ours["nested"]["object"] = pipesim::Json::object();
   ours["rows"].push_back({1, "two", 3.0F});
   ours["rows"].push_back({"two", "texts"});
+  pipesim::Json row{{"text", broken + "{[,:"}, {"list", numbers}, {"none", nullptr}};
+  row["nested"] = {{"empty", pipesim::Json::array()}, {"object", pipesim::Json::object()}};
+  row["rows"].append({1, "two", 3.0F});
+  for (const pipesim::Json& item : {row, pipesim::Json(3), pipesim::Json("a\\"), {}}) {
+    ours["rows"].append(item);
+  }
   ours["yes"] = false;
   nlohmann::ordered_json theirs{{"text", broken}, {"none", nullptr}, {"yes", true}};
   theirs["list"] = numbers;
@@ -275,6 +281,14 @@ TEST(JsonText, IsThatOfTheLibrary) {
   theirs["nested"]["object"] = nlohmann::ordered_json::object();
   theirs["rows"].push_back({1, "two", 3.0F});
   theirs["rows"].push_back({"two", "texts"});
+  nlohmann::ordered_json their_row{{"text", broken + "{[,:"}, {"list", numbers}, {"none", nullptr}};
+  their_row["nested"] = {{"empty", nlohmann::ordered_json::array()},
+                         {"object", nlohmann::ordered_json::object()}};
+  their_row["rows"].push_back({1, "two", 3.0F});
+  for (const auto& item : {their_row, nlohmann::ordered_json(3), nlohmann::ordered_json("a\\"),
+                           nlohmann::ordered_json()}) {
+    theirs["rows"].push_back(item);
+  }
   theirs["yes"] = false;
   const auto replace = nlohmann::ordered_json::error_handler_t::replace;
   EXPECT_EQ(ours.dump(), theirs.dump(-1, ' ', false, replace));

@@ -13,6 +13,30 @@ void break_line(std::string& out, int indent, int depth) {
   out.append(static_cast<std::size_t>(indent) * static_cast<std::size_t>(depth), ' ');
 }
 
+// Breaks JSON without blanks into lines, as Json::put() does.
+void put_in_lines(std::string& out, std::string_view compact, int indent, int depth) {
+  for (std::size_t i = 0; i < compact.size(); ++i) {
+    const char c = compact[i];
+    if (c == '"') {
+      const std::size_t begin = i++;
+      for (; compact[i] != '"'; ++i) i += compact[i] == '\\' ? 1 : 0;
+      out += compact.substr(begin, i + 1 - begin);
+      continue;
+    }
+    const bool opens = c == '{' || c == '[';
+    const bool closes = c == '}' || c == ']';
+    const bool is_empty = closes && (compact[i - 1] == '{' || compact[i - 1] == '[');
+    if (closes && !is_empty) break_line(out, indent, --depth);
+    if (is_empty) --depth;
+    out += c;
+    if (c == ':') out += ' ';
+    if (opens) ++depth;
+    if (c == ',' || (opens && compact[i + 1] != '}' && compact[i + 1] != ']')) {
+      break_line(out, indent, depth);
+    }
+  }
+}
+
 }  // namespace
 
 Json::Json(double value) : Json(Type::verbatim, nlohmann::ordered_json(value).dump()) {}
@@ -54,11 +78,24 @@ void Json::push_back(Json item) {
   items_.push_back(std::move(item));
 }
 
+void Json::append(const Json& item) {
+  std::string compact = item.dump();
+  compact.shrink_to_fit();
+  push_back(Json(Type::compact, std::move(compact)));
+}
+
 void Json::put(std::string& out, int indent, int depth) const {
   switch (type_) {
     case Type::null: out += "null"; return;
     case Type::text: out += quoted_json(text_); return;
     case Type::verbatim: out += text_; return;
+    case Type::compact:
+      if (indent < 0) {
+        out += text_;
+      } else {
+        put_in_lines(out, text_, indent, depth);
+      }
+      return;
     case Type::list:
     case Type::object: break;
   }

@@ -60,6 +60,9 @@ class Json {
   Json& back() { return items_.back(); }
   std::size_t size() const { return items_.size(); }
   void push_back(Json item);
+  // The same for an item that does not change any more: it is kept as text, in a sixth of the
+  // memory. For lists as long as there are ranks.
+  void append(const Json& item);
 
   // On one line, or on lines indented by `indent` a level. Numbers with a fraction
   // print in the shortest form that reads back exactly; non-finite numbers as null;
@@ -67,7 +70,7 @@ class Json {
   std::string dump(int indent = -1) const;
 
  private:
-  enum class Type : std::uint8_t { null, text, verbatim, list, object };
+  enum class Type : std::uint8_t { null, text, verbatim, compact, list, object };
 
   static std::string text_of(bool value) { return value ? "true" : "false"; }
   static std::string text_of(std::integral auto value) { return std::to_string(value); }
@@ -77,7 +80,7 @@ class Json {
   void put(std::string& out, int indent, int depth) const;
 
   Type type_ = Type::null;
-  std::string text_;               // of a text, or raw JSON
+  std::string text_;               // of a text, raw JSON, or JSON without blanks
   std::vector<std::string> keys_;  // of an object, one per item
   std::vector<Json> items_;
 };

@@ -47,6 +47,16 @@ LayerKind explain_layer(const LayerEstimate& layer, bool splits_backward) {
   return kind;
 }
 
+// All uses alike longer or shorter, so that they sum to `total_ns`.
+TimeUses scaled(const TimeUses& uses, std::int64_t total_ns) {
+  const std::int64_t sum_ns = sum_of(uses);
+  if (sum_ns == total_ns || sum_ns == 0) return uses;
+  Seconds seconds{};
+  const double factor = 1e-9 * static_cast<double>(total_ns) / static_cast<double>(sum_ns);
+  for (std::size_t u = 0; u < uses.size(); ++u) seconds[u] = factor * static_cast<double>(uses[u]);
+  return deal_out(seconds, total_ns);
+}
+
 void add(TimeUses& sum, const TimeUses& uses, std::int64_t times) {
   for (std::size_t u = 0; u < sum.size(); ++u) sum[u] += times * uses[u];
 }
@@ -65,11 +75,12 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
       add(uses, kind.forward, layer - first);
       add(uses, kind.backward, layer - first);
     }
-    uses[at(TimeUse::messages)] += costs.stages[static_cast<std::size_t>(stage)].messages_ns();
     const int copies = shape.placement.copies();
     for (int copy = 0; copy < copies; ++copy) {
       RankUse& rank = ranks[static_cast<std::size_t>(shape.placement.rank_of(stage, copy))];
-      add(rank.time, uses, microbatches / copies);
+      const StageCosts& own = costs.of(stage, copy, shape.placement);
+      add(rank.time, scaled(uses, own.forward_ns + own.backward_ns()), microbatches / copies);
+      rank.time[at(TimeUse::messages)] += own.messages_ns() * (microbatches / copies);
     }
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -165,8 +176,9 @@ std::int64_t sum_of(const TimeUses& uses) {
   return std::accumulate(uses.begin(), uses.end(), std::int64_t{0});
 }
 
-Throughput throughput(const CostModel& model, int microbatches, std::int64_t makespan_ns) {
+Throughput throughput(const CostModel& model, int microbatches, std::int64_t iteration_ns) {
   Throughput result;
+  result.iteration_ns = iteration_ns;
   result.tokens = model.tokens(microbatches);
   if (says_flops(model.model())) result.model_flops = model.model_flops(microbatches);
   result.recomputed_flops = model.recomputed_flops(microbatches);
@@ -174,11 +186,11 @@ Throughput throughput(const CostModel& model, int microbatches, std::int64_t mak
   result.peak_flops_per_second =
       *model.cluster().device.flops_per_second[static_cast<std::size_t>(training.precision)] *
       static_cast<double>(training.devices());
-  if (makespan_ns == 0) return result;  // nothing takes any time
-  const double seconds = static_cast<double>(makespan_ns) * 1e-9;
+  if (iteration_ns == 0) return result;  // nothing takes any time
+  const double seconds = static_cast<double>(iteration_ns) * 1e-9;
   result.tokens_per_second = static_cast<double>(result.tokens) / seconds;
   if (result.model_flops > 0) {
-    result.mfu = model.mfu(microbatches, makespan_ns);
+    result.mfu = model.mfu(microbatches, iteration_ns);
     result.hfu = *result.mfu * (1 + result.recomputed_flops / result.model_flops);
   }
   return result;
@@ -208,7 +220,7 @@ Explanation explain(const CostModel& model, const PipelineShape& shape, int micr
                     const Costs& costs, const Metrics& metrics,
                     const std::vector<RankMemory>& memory, std::span<const Span> spans) {
   Explanation result;
-  result.throughput = throughput(model, microbatches, metrics.makespan_ns);
+  result.makespan_ns = metrics.makespan_ns;
   result.layers = explain_layers(model, shape.splits_backward);
   result.ranks = explain_ranks(model, shape, microbatches, costs, metrics, memory);
   for (const auto& [what, times] : collective_times_by_stage(spans)) {

@@ -1,4 +1,4 @@
-// The breakdown of a predicted iteration: where each rank's time and memory go, and how much of the
+// The breakdown of a predicted iteration: where each rank's time and memory go; and how much of the
 // devices' peak the model itself needs.
 //
 // Times are whole nanoseconds, and parts sum to the whole exactly. Pure
@@ -73,8 +73,9 @@ struct RankUse {
   RankMemory memory;
 };
 
-// Throughput of an iteration.
+// What an iteration of that length reaches.
 struct Throughput {
+  std::int64_t iteration_ns = 0;
   std::int64_t tokens = 0;                  // samples if the model is a list
   std::optional<double> tokens_per_second;  // none if nothing takes any time
   double model_flops = 0;                   // 0 if the model does not say
@@ -85,7 +86,7 @@ struct Throughput {
 };
 
 struct Explanation {
-  Throughput throughput;
+  std::int64_t makespan_ns = 0;  // of the iteration that is broken down
   std::vector<LayerKind> layers;
   std::vector<RankUse> ranks;
   // Keys of the device's and the cluster's file that matter here and have no confirmed source.
@@ -93,13 +94,13 @@ struct Explanation {
   std::vector<std::string> unverified_of_cluster;
 };
 
-Throughput throughput(const CostModel& model, int microbatches, std::int64_t makespan_ns);
+Throughput throughput(const CostModel& model, int microbatches, std::int64_t iteration_ns);
 
 // By stage; empty if there are none.
 std::vector<StageExchanges> tensor_exchanges(const CostModel& model, const PipelineShape& shape);
 
-// `costs` are the model's for the shape, `metrics`, `memory` and `spans` the result of their
-// evaluation.
+// `costs` are the model's for the shape, whose compute may have been changed, as by --slow-rank;
+// `metrics`, `memory` and `spans` the result of their evaluation.
 Explanation explain(const CostModel& model, const PipelineShape& shape, int microbatches,
                     const Costs& costs, const Metrics& metrics,
                     const std::vector<RankMemory>& memory, std::span<const Span> spans);
