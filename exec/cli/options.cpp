@@ -419,7 +419,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
       {{"--rank", &flags.rank, "R", "this process's rank, from 0, if started by hand"},
        {"--ranks", &flags.ranks, "P", "number of ranks; or an input pipeline's threads"},
        {"--master", &flags.master, "HOST:PORT", "where rank 0 of --transport tcp listens"},
-       {"--token", &flags.token, "TEXT", "what keeps others than this job's ranks out; see below"},
+       {"--token", &flags.token, "TEXT", "keeps out all but this job's ranks; see below"},
        {"--list-ranks", &flags.list_ranks, "lists ranks, hosts and devices; trains nothing"}});
   program.add_flags("Output",
                     {{"--trace", &flags.trace, "FILE.json[.gz]",

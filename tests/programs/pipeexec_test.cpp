@@ -449,7 +449,7 @@ TEST(Pipeexec, ThreadsHaveNoSumsOfALibrary) {
 TEST(Pipeexec, RefusesMoreBucketsThanMemoryHolds) {
   expect_pipeexec_refuses(
       "--schedule gpipe --stages 1 --microbatches 1 --data-parallel 2 --bucket-bytes 4B", 2,
-      "--bucket-bytes 4: the 6.3 MiB of a stage's gradients make more than 1000000 buckets; give "
+      "--bucket-bytes 4: the 6.4 MiB of a stage's gradients make more than 1000000 buckets; give "
       "at least 7");
 }
 
