@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Fuzzes every reader of foreign files, and what is asked of a plan, each by itself and all of them with large inputs of
-# small templates (growth), as many at once as there are processors. New
-# inputs go to a folder that is thrown away; one that fails stays, where the log says.
+# Fuzzes every reader of foreign files, each by itself and all of them with large inputs of
+# small templates (growth), what a plan is asked (plan), and, if it is built, commands with
+# their flags and a file (command); as many at once as there are processors. New inputs go
+# to a folder that is thrown away; one that fails stays, where the log says.
 #   bash tests/fuzz.sh TREE SECONDS    the fuzzers of a build folder, so long each
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -48,15 +49,29 @@ growth_seeds() {
   seeds_for cluster "$hardware"/clusters/laptop.json
 }
 
+# By hand, and files of presets.
+command_seeds() {
+  local seeds=$PWD/tests/fuzz/seeds hardware=$PWD/sim/cost/hardware
+  cd "$1"
+  cp "$seeds"/command/* .
+  seeds_for device "$hardware"/devices/*.json
+  seeds_for cluster "$hardware"/clusters/*.json
+  seeds_for software "$hardware"/software/*.json
+  seeds_for "whatif FILE --scale B=0.8 --microbatches 8 --link 0-1=2x" "$seeds"/chrome/measured.json
+  seeds_for "whatif FILE --schedule zb-h1 --schedule interleaved" "$seeds"/chrome/predicted.json
+  seeds_for "whatif FILE --scale IDS=0.5 --input-pipeline base" "$seeds"/input/run.json
+  seeds_for "schedule receives FILE --p2p-latency 1ms" "$seeds"/csv/*.csv "$seeds"/csv/*.program
+}
+
 fuzz() {
   local scratch log=$failures/$1.log seeds=tests/fuzz/seeds/$1
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' RETURN
   mkdir "$scratch/corpus" "$scratch/seeds"
   if [ "$1" = import ]; then seeds=examples/import; fi
-  if [ "$1" = growth ]; then
+  if [ "$1" = growth ] || [ "$1" = command ]; then
     seeds=$scratch/seeds
-    (growth_seeds "$seeds")
+    ("$1"_seeds "$seeds")
   fi
   "$tree/tests/$1_fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -malloc_limit_mb=64 \
     -max_len=4096 -dict=tests/fuzz/"$1".dict -artifact_prefix="$failures/$1-" \
@@ -66,7 +81,7 @@ fuzz() {
     return 1
   }
 }
-export -f fuzz growth_seeds seeds_for
+export -f fuzz growth_seeds command_seeds seeds_for
 export tree seconds failures
-for dictionary in tests/fuzz/*.dict; do basename "$dictionary" .dict; done |
+for fuzzer in "$tree"/tests/*_fuzz; do basename "$fuzzer" _fuzz; done |
   xargs -P "$(nproc)" -I{} bash -c 'fuzz {}'

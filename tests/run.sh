@@ -83,6 +83,6 @@ done
 step "build: asan-ubsan" build asan-ubsan
 run_tests asan-ubsan
 step "fuzz" bash tests/fuzz.sh build/asan-ubsan 5
-passed=$((passed + $(find tests/fuzz -name '*.dict' | wc -l)))
+passed=$((passed + $(find build/asan-ubsan/tests -name '*_fuzz' | wc -l)))
 echo
 echo "$passed passed, 0 failed, $skipped skipped"
