@@ -114,7 +114,7 @@ std::string rank_time_table(const Explanation& explanation, const Throughput& re
   }
   const bool is_each = explanation.makespan_ns == reached.iteration_ns;
   std::string out = std::string(is_each ? "one iteration on each rank\n"
-                                        : "the first iteration on each rank, without a SAVE\n") +
+                                        : "the first iteration on each rank, SAVEs aside\n") +
                     table(labels_of({"busy", "bubble", "iteration"}), groups, width);
   if (shown.size() < runs.size()) {
     out += fmt::format("{} of {} that differ; --json lists all ranks\n", shown.size(), runs.size());

@@ -153,7 +153,8 @@ void expect_told(const Json& json, const std::string& report) {
   if (explained["recomputed_flops"] > 0) {
     expect(format_percent(explained["hfu"].get<double>()) + " (HFU)");
   }
-  expect("the fullest rank holds " + format_bytes(json["peak_memory_bytes"].get<std::int64_t>()));
+  expect((json["fits"] == true ? "the fullest rank holds " : "needs ") +
+         format_bytes(json["peak_memory_bytes"].get<std::int64_t>()));
 }
 
 // JSON with what `pipesim report` and `compare` say of the trace.
