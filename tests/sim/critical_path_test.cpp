@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <random>
 #include <string>
 #include <tuple>
@@ -124,25 +123,6 @@ TEST(CriticalPath, OfPredictionsHasNoNegativePart) {
     expect_parts(metrics.critical_path, metrics.makespan_ns);
     if (HasFailure()) break;
   }
-}
-
-// A rank that waits for weights behind a transfer that held it: that time is on the path once.
-TEST(CriticalPath, CountsATransferBeforeAGatherOnce) {
-  Schedule schedule = generate({"1f1b", 2, 1});
-  schedule = shard(
-      schedule, {ReplicaSharding::Reduce::last_backward, ReplicaSharding::Gather::every_pass, 1});
-  Costs costs = testing::costs_of(2, 100, 200, 30);
-  for (StageCosts& stage : costs.stages) stage.unshard = {0, 70, 1};
-  for (int rank = 0; rank < 2; ++rank) {
-    costs.collective_links.push_back({0, testing::byte_a_ns});
-  }
-  SimulationOptions options;
-  options.transfers.mode = P2p::blocking;
-  const Metrics metrics = simulate(schedule, costs, options);
-  // Every backward follows a transfer, and then its weights come.
-  EXPECT_EQ(metrics.critical_path.compute_ns, 2 * (100 + 200));
-  EXPECT_EQ(metrics.critical_path.other_ns, 0);
-  EXPECT_EQ(metrics.critical_path.p2p_ns, metrics.makespan_ns - 600);
 }
 
 TEST(CriticalPath, OfRunsWhoseClocksDisagreeHasNoNegativePart) {
