@@ -145,4 +145,16 @@ std::vector<Collective> find_collectives(const Schedule& program, const Costs& c
   return Finder(program, costs, iterations, accumulation).run();
 }
 
+std::int64_t count_parts(const Schedule& schedule, const Costs& costs) {
+  std::int64_t parts = 0;
+  for (const StageCosts& stage : costs.stages) parts += stage.reduce.parts;
+  for (const Action& action : schedule.actions.all()) {
+    const bool gathers = action.kind == Kind::UNSHARD;
+    if (!gathers && action.kind != Kind::REDUCE_GRAD) continue;
+    const StageCosts& stage = costs.stages[static_cast<std::size_t>(action.stage)];
+    parts += gathers ? stage.unshard.parts : stage.reduce.parts;
+  }
+  return parts;
+}
+
 }  // namespace pipesim

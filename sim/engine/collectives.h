@@ -41,6 +41,9 @@ struct Collective {
 // Whether the schedule has any.
 bool has_collectives(const Schedule& schedule, const Costs& costs);
 
+// How many parts all of an iteration's exchanges have; at most as many, where some have no effect.
+std::int64_t count_parts(const Schedule& schedule, const Costs& costs);
+
 // For all iterations, as unroll() makes them, sorted by (rank, place). Throws if there
 // are more than Costs::check() allows for.
 std::vector<Collective> find_collectives(const Schedule& program, const Costs& costs,

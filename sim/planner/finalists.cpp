@@ -24,10 +24,12 @@ CostRequest costs_of(const PlanSpace& space, const PlanPoint& point) {
 void split_layers(const PlanSpace& space, const PlanSearch& how, const Budget* budget,
                   Finalist& finalist) {
   const PlanPoint point = space.axes().at(finalist.outcome.index);
-  constexpr std::int64_t most_places = std::int64_t{1}
-                                       << 20;  // of cuts; each is held several times
+  // Each is held several times.
+  constexpr std::int64_t most_layers = std::int64_t{1} << 14;
+  constexpr std::int64_t most_places = std::int64_t{1} << 20;  // of cuts
+  const std::int64_t blocks = space.question().training.model.blocks;
   const std::int64_t stages = std::int64_t{point.stages} * point.schedule.chunks;
-  if (stages * space.question().training.model.blocks > most_places) return;
+  if (stages == 1 || blocks > most_layers || stages * blocks > most_places) return;
   const CostSource source(costs_of(space, point));
   PartitionProblem problem =
       partition_problem(source, choose_schedule(space.schedule(point)), "--model");

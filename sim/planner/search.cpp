@@ -10,10 +10,13 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/engine/collectives.h"
 #include "sim/planner/bounds.h"
 #include "sim/planner/for_all.h"
 #include "sim/request/request.h"
 #include "traces/base/error.h"
+#include "traces/base/memory.h"
+#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
@@ -107,15 +110,25 @@ class SharedSchedules {
   std::vector<Entry> used_;  // the last first
 };
 
-PlanOutcome evaluate(const PlanSpace& space, const PlanPoint& point, std::int64_t index,
-                     const ScheduleChoice& schedule, const Budget* budget) {
+// Nothing where what replicas exchange has more parts than the limits allow.
+std::optional<PlanOutcome> evaluate(const PlanSpace& space, const PlanPoint& point,
+                                    std::int64_t index, const ScheduleChoice& schedule,
+                                    const PlanLimits& limits) {
   PredictionRequest request;
   request.schedule = schedule;
   request.costs.costs = space.training(point);
   PreparedPrediction prepared = prepare(std::move(request));
-  prepared.options.budget = budget;
+  const std::int64_t parts = count_parts(prepared.choice.schedule, prepared.costs);
+  if (prepared.choice.schedule.actions.size() + parts > limits.most_actions) return std::nullopt;
+  constexpr std::int64_t many = 1'000'000;
+  constexpr double bytes_a_part = 100;
+  if (parts > many) {
+    check_memory(plural(parts, "part") + " of what replicas exchange",
+                 static_cast<double>(parts) * bytes_a_part);
+  }
+  prepared.options.budget = limits.budget;
   const Prediction prediction = prepared.predict();
-  return {index, prediction.metrics.makespan_ns, prediction.peak_memory_bytes()};
+  return PlanOutcome{index, prediction.metrics.makespan_ns, prediction.peak_memory_bytes()};
 }
 
 // Points of a cell that have their schedule in common, or one of them.
@@ -390,7 +403,7 @@ class LayoutPlanner::Impl {
       bool is_done = false;
       std::vector<Open> points;
       Bound tight;
-      PlanOutcome outcome;
+      std::optional<PlanOutcome> outcome;
     };
     std::vector<Found> found(unknown.size());
     for_all(unknown.size(), limits_.threads, [&](std::size_t i) {
@@ -402,8 +415,8 @@ class LayoutPlanner::Impl {
           found[i].tight = bound(axes_.at(one.index), ends_.at(schedule_of(one.index)));
         } else {
           const PlanPoint point = axes_.at(one.index);
-          found[i].outcome = evaluate(space_, point, one.index,
-                                      *shared_schedules_.of(space_, point), limits_.budget);
+          found[i].outcome =
+              evaluate(space_, point, one.index, *shared_schedules_.of(space_, point), limits_);
         }
       });
     });
@@ -415,7 +428,7 @@ class LayoutPlanner::Impl {
       } else if (!one.is_tight) {
         tight_[one.index] = found[i].tight;
       } else {
-        outcomes_[one.index] = found[i].outcome;
+        if (found[i].outcome) outcomes_[one.index] = *found[i].outcome;
       }
     }
   }
@@ -550,7 +563,7 @@ class PointCertifier::Impl {
     const auto schedule = schedules_.of(space_, point);
     certificate.least_time_ns = least_time(profile, space_.microbatches(point), model.training(),
                                            costs, least_ends(schedule->schedule, costs));
-    certificate.outcome = evaluate(space_, point, 0, *schedule, limits_.budget);
+    certificate.outcome = evaluate(space_, point, 0, *schedule, limits_);
   }
 
   const PlanSpace& space_;
