@@ -11,8 +11,8 @@
 
 #include "tests/command.h"
 #include "tests/files.h"
+#include "tests/model_calls.h"
 #include "traces/base/files.h"
-#include "traces/base/json.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -134,7 +134,7 @@ TEST(HostilePlans, EndWithAnAnswerOrASentence) {
       ++answers;
       EXPECT_NE(outcome.out, "");
       if (arguments.back() == "--json") {
-        EXPECT_TRUE(Json::parse(outcome.out).is_object());
+        EXPECT_TRUE(testing::Json::parse(outcome.out).is_object());
       }
     }
     if (HasFailure()) return;
