@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes every reader of foreign files and what a plan is asked, each by itself, and readers with large inputs of
-# small templates (growth), as many at once as there are processors. New
+# Fuzzes every reader of foreign files and what a plan is asked, each by itself, and readers with
+# large inputs of small templates (growth), as many at once as there are processors. New
 # inputs go to a folder that is thrown away; one that fails stays, where the log says.
 #   bash tests/fuzz.sh TREE SECONDS    the fuzzers of a build folder, so long each
 set -euo pipefail
