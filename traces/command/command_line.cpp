@@ -270,6 +270,8 @@ int CommandLine::run(int argc, char** argv, const std::function<void(const Error
   try {
     parse_and_work(argc, argv, !elsewhere);
     return 0;
+  } catch (const Error& error) {
+    return fail(error);  // of its own type, which `elsewhere` may ask for
   } catch (const std::exception& thrown) {
     return fail(as_error(thrown));
   }
