@@ -1,18 +1,16 @@
 #include "exec/cli/signal_thread.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
 #include "exec/cli/stop_signal.h"
 #include "exec/supervise/supervisor.h"
-#include "traces/base/error.h"
+#include "traces/base/threads.h"
 
 namespace pipesim::exec {
 namespace {
@@ -37,11 +35,8 @@ void stand_by(const sigset_t& signals, int over) {
 }  // namespace
 
 SignalThread::SignalThread() : over_(::eventfd(0, EFD_CLOEXEC)) {
-  const auto fail = [](int error) {
-    return work_error(
-        fmt::format("cannot start a thread that handles signals: {}", std::strerror(error)));
-  };
-  if (over_ < 0) throw fail(errno);
+  constexpr const char* purpose = "to handle signals";
+  if (over_ < 0) throw thread_error(purpose, {errno, std::generic_category()});
   sigset_t handled;
   ::sigemptyset(&handled);
   for (const int signal : handled_signals) ::sigaddset(&handled, signal);
@@ -51,7 +46,7 @@ SignalThread::SignalThread() : over_(::eventfd(0, EFD_CLOEXEC)) {
   } catch (const std::system_error& error) {
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     ::close(over_);
-    throw fail(error.code().value());
+    throw thread_error(purpose, error);
   }
 }
 
