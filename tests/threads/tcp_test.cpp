@@ -348,7 +348,7 @@ TEST(TcpMeeting, ARankOfAnotherTokenIsToldSo) {
   {
     std::vector<std::string> said;
     std::jthread meets([&] { said = said_by({first}); });
-    for (const std::string& other : {"", "two", "one "}) {
+    for (const std::string other : {"", "two", "one "}) {
       second.token = exec::token_of(other);
       EXPECT_EQ(said_by({second})[0],
                 "2 a process at 127.0.0.1 came with another token than rank 0's; give all ranks of "
