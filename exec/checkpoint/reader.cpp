@@ -47,7 +47,8 @@ CheckpointReader::CheckpointReader(const std::string& path, const Manifest& mani
   for (auto& [key, array] : arrays_) {
     array.by_begin.resize(array.parts.size());
     std::iota(array.by_begin.begin(), array.by_begin.end(), std::size_t{0});
-    std::ranges::sort(array.by_begin, {}, [&](std::size_t i) { return array.parts[i].hull.begin; });
+    std::ranges::sort(array.by_begin, {},
+                      [&parts = array.parts](std::size_t i) { return parts[i].hull.begin; });
     std::int64_t most = 0;
     for (const std::size_t i : array.by_begin) {
       array.most_end.push_back(most = std::max(most, array.parts[i].hull.end));
