@@ -33,13 +33,20 @@ class CollectiveWaits {
   void add(const Action& collective, std::int32_t rank, std::int64_t start_ns, std::int64_t end_ns,
            std::int64_t first_part_ns) {
     if (collective.kind == Kind::RESHARD) return;
-    std::optional<Wait>& own = at(ranks_, rank);
+    Rank& of_rank = at(rank);
+    std::optional<Wait>& own = of_rank.running;
     if (!own || start_ns > own->arrival_ns) own = Wait{start_ns, start_ns, collective};
     own->since_ns = std::min(own->since_ns, start_ns);
     if (end_ns >= own->arrival_ns) own->collective = collective;
     own->arrival_ns = std::max(own->arrival_ns, end_ns);
     if (collective.kind == Kind::UNSHARD) {
-      at(gathers_, collective.stage) = Wait{own->since_ns, first_part_ns, collective};
+      const Wait gathered{own->since_ns, first_part_ns, collective};
+      const auto known = of_rank.gather_of(collective.stage);
+      if (known == of_rank.gathers.end()) {
+        of_rank.gathers.push_back(gathered);
+      } else {
+        *known = gathered;
+      }
     }
   }
 
@@ -47,24 +54,35 @@ class CollectiveWaits {
   std::optional<Wait> take(const Action& action, std::int32_t rank) {
     if (action.kind == Kind::OPTIMIZER || action.kind == Kind::SAVE || action.kind == Kind::IDLE ||
         is_blocking_collective(action.kind)) {
-      return at(ranks_, rank);
+      return at(rank).running;
     }
     if (!is_compute(action.kind)) return std::nullopt;
-    std::optional<Wait>& gather = at(gathers_, action.stage);
-    const std::optional<Wait> taken = gather;
-    gather.reset();
+    Rank& of_rank = at(rank);
+    const auto gather = of_rank.gather_of(action.stage);
+    if (gather == of_rank.gathers.end()) return std::nullopt;
+    const Wait taken = *gather;
+    of_rank.gathers.erase(gather);
     return taken;
   }
 
  private:
-  static std::optional<Wait>& at(std::vector<std::optional<Wait>>& list, std::int32_t index) {
-    const auto place = static_cast<std::size_t>(index);
-    if (place >= list.size()) list.resize(place + 1);
-    return list[place];
+  struct Rank {
+    std::optional<Wait> running;  // the collectives that run, or ran last
+    std::vector<Wait> gathers;    // one a stage, until an action needs it
+
+    std::vector<Wait>::iterator gather_of(std::int32_t stage) {
+      return std::ranges::find_if(gathers,
+                                  [&](const Wait& wait) { return wait.collective.stage == stage; });
+    }
+  };
+
+  Rank& at(std::int32_t rank) {
+    const auto place = static_cast<std::size_t>(rank);
+    if (place >= ranks_.size()) ranks_.resize(place + 1);
+    return ranks_[place];
   }
 
-  std::vector<std::optional<Wait>> ranks_;    // the collectives that run, or ran last
-  std::vector<std::optional<Wait>> gathers_;  // by stage, until an action needs it
+  std::vector<Rank> ranks_;
 };
 
 }  // namespace pipesim

@@ -6,10 +6,22 @@
 
 namespace pipesim {
 
+namespace {
+
+// An exchange with replicas has no microbatch; in its place is its rank, since two ranks may hold
+// one stage, as DualPipe's do.
+ActionKey key_of(const Span& span) {
+  Action action = span.action;
+  if (is_collective(action)) action.microbatch = span.rank;
+  return ActionKey(action);
+}
+
+}  // namespace
+
 SpanIndex::SpanIndex(std::span<const Span> spans) {
   entries_.reserve(spans.size());
   for (std::size_t i = 0; i < spans.size(); ++i) {
-    entries_.push_back({ActionKey(spans[i].action), static_cast<std::uint32_t>(i)});
+    entries_.push_back({key_of(spans[i]), static_cast<std::uint32_t>(i)});
   }
   std::ranges::sort(entries_);
   std::size_t kept = 0;

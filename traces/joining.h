@@ -15,8 +15,8 @@
 
 namespace pipesim {
 
-// Finds the spans of one iteration by action. Stores indices: valid as long as
-// no span moves.
+// Finds the spans of one iteration by action, except exchanges with replicas. Stores indices: valid
+// as long as no span moves.
 class SpanIndex {
  public:
   struct Entry {

@@ -22,4 +22,12 @@ Json memory_bytes_json(const RankMemory& memory) {
           {"buffers", working.send_buffers + working.receive_buffers}};
 }
 
+Json warnings_json(const Warnings& warnings) {
+  Json list = Json::array();
+  for (const Warnings::Kind& kind : warnings.kinds()) {
+    list.push_back({{"what", kind.what}, {"first", kind.first_place}, {"count", kind.count}});
+  }
+  return list;
+}
+
 }  // namespace pipesim

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "exec/checkpoint/saver.h"
@@ -18,6 +17,7 @@
 #include "exec/run/processor.h"
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
+#include "traces/input_pipeline/input_clocks.h"
 
 namespace pipesim::exec {
 namespace {
@@ -41,31 +41,8 @@ void check_job(const InputJob& job, const InputProcess& process, const Transport
   check_training_memory(*job.training, own, end, job.verify ? processes : 0);
 }
 
-// A collective begins on all ranks when the last of them was ready.
-void start_collectives_together(const InputProgram& program,
-                                std::vector<std::vector<InputSpan>>& spans) {
-  std::map<std::pair<std::int32_t, InputKind>, std::int64_t> starts;
-  const auto for_each = [&](const auto& visit) {
-    for (std::size_t rank = 0; rank < spans.size(); ++rank) {
-      for (std::size_t place = 0; place < spans[rank].size(); ++place) {
-        const auto [kind, batch] = program.calls[rank][place].action;
-        if (is_collective(kind)) visit(std::pair(batch, kind), spans[rank][place]);
-      }
-    }
-  };
-  for_each([&](const auto& action, const InputSpan& span) {
-    const auto [at, is_first] = starts.try_emplace(action, span.ready_ns);
-    if (!is_first) at->second = std::max(at->second, span.ready_ns);
-  });
-  // Clocks of several hosts are related only approximately.
-  for_each([&](const auto& action, InputSpan& span) {
-    span.start_ns = std::min(starts.at(action), span.end_ns);
-  });
-}
-
 // The spans of all ranks, on rank 0, by its clock, from the first call of any.
-std::vector<std::vector<InputSpan>> gather_spans(Transport& transport, const InputProgram& program,
-                                                 std::vector<InputSpan> own,
+std::vector<std::vector<InputSpan>> gather_spans(Transport& transport, std::vector<InputSpan> own,
                                                  const ClockRelation& clock) {
   for (InputSpan& span : own) {
     for (std::int64_t* time :
@@ -87,7 +64,6 @@ std::vector<std::vector<InputSpan>> gather_spans(Transport& transport, const Inp
       }
     }
   }
-  if (!spans.empty()) start_collectives_together(program, spans);
   return spans;
 }
 
@@ -299,8 +275,9 @@ InputResult run_input_session(const InputJob& job, InputProcess& process, Transp
   if (segments.empty()) return result;
   const std::vector<ClockRelation> clocks =
       relate_clocks(at_start, read_clocks(transport, clock, hosts), hosts);
-  run.spans = gather_spans(transport, run.program, std::move(spans),
-                           clocks[static_cast<std::size_t>(transport.rank())]);
+  run.spans =
+      gather_spans(transport, std::move(spans), clocks[static_cast<std::size_t>(transport.rank())]);
+  if (!run.spans.empty()) start_collectives_together(run);
   if (trainer != nullptr) {
     run.memory = gather_value(transport, trainer->memory());
   } else if (transport.rank() == 0 && !job.costs->holdings.empty()) {

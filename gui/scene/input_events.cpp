@@ -19,6 +19,7 @@ class InputEventsMaker {
   InputEventsMaker(InputRun run, const std::string& name) {
     made_.input.run = std::move(run);
     made_.events.name = name;
+    made_.events.warnings = made_.input.run.warnings;
   }
 
   InputEvents make() {

@@ -168,6 +168,10 @@ std::string notes_text(const std::vector<std::string>& notes, int width) {
   return text.empty() ? text : "\n" + text;
 }
 
+std::string warnings_text(const InputRun& run) {
+  return run.warnings.empty() ? "" : "\n" + run.warnings.text();
+}
+
 }  // namespace
 
 void calibrate_input_run(const std::string& trace, const std::string& output, bool quiet) {
@@ -183,7 +187,7 @@ void calibrate_input_run(const std::string& trace, const std::string& output, bo
                          plural(run.program.batches, "batch", "batches")),
              terminal.width) +
         "\n\n" + input_costs_text(calibration.costs, terminal) +
-        notes_text(calibration.notes, terminal.width) +
+        notes_text(calibration.notes, terminal.width) + warnings_text(run) +
         fmt::format("\nCosts: {}\n", printable(output)));
 }
 
@@ -216,7 +220,7 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
                          format_time(ran.predicted_ns), off * 100),
              terminal.width) +
         "\n\n" + input_rows_text(rows, basis, terminal) +
-        notes_text(basis.notes(), terminal.width));
+        notes_text(basis.notes(), terminal.width) + warnings_text(run));
 }
 
 void report_input_run(const std::string& trace, bool json) {

@@ -63,28 +63,6 @@ double global_bubble(const std::vector<RankMetrics>& ranks, std::int64_t makespa
   return 1 - busy / (static_cast<double>(ranks.size()) * static_cast<double>(makespan_ns));
 }
 
-// Of the makespan, from its begin on: what starts before what it waited for has ended, as where
-// clocks disagree, counts from then.
-ChainTimes chain_times(const Operations& operations, const Played& played, const Values& values) {
-  ChainTimes times;
-  if (played.critical_path.empty()) return times;
-  const std::int64_t end = played.end_ns[played.critical_path.back()];
-  std::int64_t now = end - played.makespan_ns;
-  const auto go_to = [&](std::int64_t to, std::int64_t& part) {
-    const std::int64_t before = std::exchange(now, std::clamp(to, now, end));
-    part += now - before;
-  };
-  // The first may come straight from the iteration before.
-  go_to(played.ready_ns[played.critical_path.front()], times.other_ns);
-  for (const OperationId id : played.critical_path) {
-    const bool transfers = operations.transfers(id);
-    go_to(played.ready_ns[id] + values.exchange[id], times.p2p_ns);
-    go_to(played.start_ns[id], transfers ? times.p2p_ns : times.other_ns);
-    go_to(played.end_ns[id], transfers ? times.p2p_ns : times.compute_ns);
-  }
-  return times;
-}
-
 std::optional<Divergence> find_divergence(const Comparison& comparison) {
   const auto path_of = [&](Side side) {
     std::vector<Action> path;
@@ -336,7 +314,7 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
   for (const Side side : both_sides) {
     SideResult& own = comparison.sides[side];
     own.played = play(operations, orders[side], values[side]);
-    own.critical_path = chain_times(operations, own.played, values[side]);
+    own.critical_path = parts_of_path(operations, side, own.played, values[side]);
     own.ranks = metrics_of(operations, side, own.played.makespan_ns);
     own.global_bubble = global_bubble(own.ranks, own.played.makespan_ns);
     own.peaks = memory_peaks(side == predicted_side ? predicted : measured);

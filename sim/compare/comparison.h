@@ -78,13 +78,6 @@ struct StageKind {
   Lateness sum;         // over the microbatches of the iteration
 };
 
-// How a longest chain is made up; sums to the makespan.
-struct ChainTimes {
-  std::int64_t compute_ns = 0;
-  std::int64_t p2p_ns = 0;    // waits and transfers
-  std::int64_t other_ns = 0;  // gaps
-};
-
 // |measured median - predicted| / predicted
 struct DurationErrors {
   double mean_abs = 0;
@@ -107,7 +100,7 @@ struct SideResult {
   double global_bubble = 0;
   WireTimes wire;
   Played played;
-  ChainTimes critical_path;
+  CriticalPath critical_path;
   std::vector<MemoryPeak> peaks;  // see memory_peaks()
 };
 

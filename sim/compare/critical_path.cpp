@@ -6,6 +6,24 @@
 namespace pipesim {
 namespace {
 
+// The median iteration, replayed by the run's own rule for transfers.
+struct Replay {
+  explicit Replay(const RecordedRun& run)
+      : iteration(run.iterations[run.median_iteration()]),
+        prepared(prepared_join(run, iteration, run, iteration)),
+        order(order_of(operations(), measured_side, mode_of(run), false)),
+        values(values_of(operations(), measured_side, order)),
+        played(play(operations(), order, values)) {}
+
+  const Operations& operations() const { return prepared.join.operations; }
+
+  const RecordedIteration& iteration;
+  PreparedJoin prepared;
+  Order order;
+  Values values;
+  Played played;
+};
+
 // `start_ns` is what the operations' times count from, clocks put right.
 std::vector<PathStep> steps_of(const Operations& operations, Side side,
                                const std::vector<OperationId>& path, std::int64_t start_ns,
@@ -37,13 +55,19 @@ std::vector<PathStep> steps_of(const Operations& operations, Side side,
 
 std::vector<PathStep> critical_path_of(const RecordedRun& run) {
   if (run.iterations.empty()) return {};
-  const RecordedIteration& iteration = run.iterations[run.median_iteration()];
-  const PreparedJoin prepared = prepared_join(run, iteration, run, iteration);
-  const Operations& operations = prepared.join.operations;
-  const Order order = order_of(operations, measured_side, mode_of(run), false);
-  const Played played = play(operations, order, values_of(operations, measured_side, order));
-  return steps_of(operations, measured_side, played.critical_path,
-                  iteration.start_ns + prepared.start_ns, prepared.clocks, run);
+  const Replay replay(run);
+  return steps_of(replay.operations(), measured_side, replay.played.critical_path,
+                  replay.iteration.start_ns + replay.prepared.start_ns, replay.prepared.clocks,
+                  run);
+}
+
+Metrics median_metrics(const RecordedRun& run) {
+  Metrics metrics = run.metrics(run.median_iteration());
+  if (mode_of(run) == P2p::async) return metrics;
+  const Replay replay(run);
+  metrics.critical_path =
+      parts_of_path(replay.operations(), measured_side, replay.played, replay.values);
+  return metrics;
 }
 
 std::vector<PathStep> critical_path_of(const Comparison& comparison, Side side,

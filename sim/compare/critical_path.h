@@ -27,6 +27,9 @@ struct PathStep {
 // For the iteration with the median makespan, first to last, replayed by the run's own rule for
 // transfers. Empty where there is no iteration.
 std::vector<PathStep> critical_path_of(const RecordedRun& run);
+// The iteration's metrics. Where transfers wait for each other, which spans don't tell, the
+// critical path is the replay's. Expects an iteration.
+Metrics median_metrics(const RecordedRun& run);
 // For one side of a comparison; `run` is that side's.
 std::vector<PathStep> critical_path_of(const Comparison& comparison, Side side,
                                        const RecordedRun& run);

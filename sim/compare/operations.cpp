@@ -111,7 +111,8 @@ class Joiner {
     slots_[side].resize(operations().size());
     const std::int64_t zero = iterations_[side]->start_ns;
     CollectiveWaits collectives;
-    std::map<std::int32_t, CollectiveWaits::Wait> reduced;  // by stage
+    std::map<std::pair<std::int32_t, std::int32_t>, CollectiveWaits::Wait>
+        reduced;  // by rank, stage
     for (const Span& span : spans_[side]) {
       if (is_transfer(span.action.kind) || is_save_beside(span.action)) continue;
       if (is_collective(span.action)) {
@@ -121,7 +122,7 @@ class Joiner {
         collectives.add(span.action, span.rank, start_ns, span.end_ns - zero,
                         span.input_arrival_ns - zero);
         if (span.action.kind == Kind::REDUCE_GRAD) {
-          reduced[span.action.stage] = {start_ns, span.end_ns - zero, span.action};
+          reduced[{span.rank, span.action.stage}] = {start_ns, span.end_ns - zero, span.action};
         }
         continue;
       }
@@ -135,7 +136,7 @@ class Joiner {
       if (!collectives.empty()) {
         if (const auto wait = collectives.take(span.action, span.rank)) await(own, *wait);
         // What makes gradients may have waited for the reduction of those before.
-        const auto before = reduced.find(span.action.stage);
+        const auto before = reduced.find({span.rank, span.action.stage});
         const bool makes = span.action.kind == Kind::B || span.action.kind == Kind::W;
         if (makes && before != reduced.end() && before->second.arrival_ns <= own.start_ns) {
           await(own, before->second);

@@ -296,6 +296,8 @@ Played play(const Operations& operations, const Order& order, const Values& valu
     const std::int64_t ready =
         readiness.at(order, id, [&](OperationId input) { return played.end_ns[input]; });
     if (awaited != no_operation && played.end_ns[awaited] != ready) awaited = no_operation;
+    // What waits for its rank's own collective comes after its rank, whatever else it waited for.
+    if (values.exchange[id] > 0 && before[id][0] != no_operation) awaited = before[id][0];
     played.ready_ns[id] = ready;
     played.start_ns[id] = played.ready_ns[id] + values.exchange[id] + values.gap[id];
     played.end_ns[id] = played.start_ns[id] + values.duration[id];
@@ -308,6 +310,12 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   played.makespan_ns = played.end_ns[last] - (order.follows ? 0 : first);
 
   for (OperationId id = last; id != no_operation; id = played.awaited[id]) {
+    // Of a group whose ranks wait for exchanges with replicas, the one that waited longest.
+    if (order.group_of[id] != Order::no_group) {
+      const auto by_exchange = [&](OperationId member) { return values.exchange[member]; };
+      const OperationId longest = *std::ranges::max_element(order.group(id), {}, by_exchange);
+      if (values.exchange[longest] > 0) id = longest;
+    }
     played.critical_path.push_back(id);
   }
   std::ranges::reverse(played.critical_path);
@@ -334,6 +342,35 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   }
   for (const OperationId id : order.sequence) played.slack_ns[id] -= played.end_ns[id];
   return played;
+}
+
+CriticalPath parts_of_path(const Operations& operations, Side side, const Played& played,
+                           const Values& values) {
+  CriticalPath times;
+  if (played.critical_path.empty()) return times;
+  const std::int64_t end = played.end_ns[played.critical_path.back()];
+  std::int64_t now = end - played.makespan_ns;
+  const auto go_to = [&](std::int64_t to, std::int64_t& part) {
+    const std::int64_t before = std::exchange(now, std::clamp(to, now, end));
+    part += now - before;
+  };
+  bool is_first = true;  // and may come straight from the iteration before
+  for (const OperationId id : played.critical_path) {
+    const Action& action = operations.actions[id];
+    const Occurrence& own = operations.sides[side][id];
+    if (own.awaits_collective()) {
+      go_to(own.collective_since_ns, times.other_ns);
+      go_to(own.collective_arrival_ns, times.p2p_ns);
+    }
+    if (std::exchange(is_first, false)) go_to(played.ready_ns[id], times.other_ns);
+    const bool moves = operations.transfers(id) || is_collective(action);
+    go_to(played.ready_ns[id] + values.exchange[id], times.p2p_ns);
+    go_to(played.start_ns[id], moves ? times.p2p_ns : times.other_ns);
+    go_to(played.end_ns[id], moves                     ? times.p2p_ns
+                             : is_compute(action.kind) ? times.compute_ns
+                                                       : times.other_ns);
+  }
+  return times;
 }
 
 }  // namespace pipesim

@@ -28,6 +28,7 @@
 
 #include "sim/compare/operations.h"
 #include "sim/engine/p2p.h"
+#include "traces/metrics.h"
 
 namespace pipesim {
 
@@ -157,5 +158,10 @@ struct Played {
   std::vector<OperationId> critical_path;  // a longest chain, first to last
 };
 Played play(const Operations& operations, const Order& order, const Values& values);
+
+// What the makespan consists of along the critical path; the parts sum to it. What starts before
+// what it waited for has ended, as where clocks disagree, counts from then.
+CriticalPath parts_of_path(const Operations& operations, Side side, const Played& played,
+                           const Values& values);
 
 }  // namespace pipesim

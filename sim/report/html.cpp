@@ -267,7 +267,7 @@ std::string bubbles(const Comparison& comparison) {
 std::string critical_paths_html(const Comparison& comparison) {
   Table table(1, {"", "compute", "transfers", "other", "steps"});
   for (const Side side : both_sides) {
-    const ChainTimes& times = comparison.sides[side].critical_path;
+    const CriticalPath& times = comparison.sides[side].critical_path;
     table.add({std::string(side_name(comparison, side)), format_time(times.compute_ns),
                format_time(times.p2p_ns), format_time(times.other_ns),
                format_count(

@@ -10,6 +10,7 @@
 #include "sim/report/words.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
+#include "traces/metrics_json.h"
 #include "traces/print/columns.h"
 #include "traces/print/tables.h"
 
@@ -275,8 +276,11 @@ std::string input_comparison_report(const InputRun& predicted, const InputRun& m
                  terminal.width) +
             "\n";
   }
-  const std::string worst = wrap(worst_lines(comparison), terminal.width);
-  return worst.empty() ? text : text + "\n" + worst;
+  for (const std::string& more : {wrap(worst_lines(comparison), terminal.width),
+                                  predicted.warnings.text() + measured.warnings.text()}) {
+    if (!more.empty()) text += "\n" + more;
+  }
+  return text;
 }
 
 Json input_comparison_json(const InputRun& predicted, const InputRun& measured,
@@ -324,6 +328,8 @@ Json input_comparison_json(const InputRun& predicted, const InputRun& measured,
                      {"duration_ns", pair_json(one.duration)}});
   }
   json["worst"] = std::move(worst);
+  json["warnings"] = {{"predicted", warnings_json(predicted.warnings)},
+                      {"measured", warnings_json(measured.warnings)}};
   return json;
 }
 

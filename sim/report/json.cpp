@@ -153,14 +153,6 @@ Json quantiles_json(const Quantiles& values) {
   return {{"p10", values.p10}, {"p50", values.p50}, {"p90", values.p90}, {"count", values.count}};
 }
 
-Json warnings_json(const Warnings& warnings) {
-  Json list = Json::array();
-  for (const Warnings::Kind& kind : warnings.kinds()) {
-    list.push_back({{"what", kind.what}, {"first", kind.first_place}, {"count", kind.count}});
-  }
-  return list;
-}
-
 std::string comparison_json(const RecordedRun& predicted, const RecordedRun& measured,
                             const Comparison& comparison) {
   Json json;
@@ -206,7 +198,7 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   json["bubble_fraction"] =
       of_both(comparison, [](const SideResult& side) { return Json(side.global_bubble); });
   json["critical_path"] = of_both(comparison, [](const SideResult& side) -> Json {
-    const ChainTimes& times = side.critical_path;
+    const CriticalPath& times = side.critical_path;
     return {
         {"compute_ns", times.compute_ns}, {"p2p_ns", times.p2p_ns}, {"other_ns", times.other_ns}};
   });

@@ -14,7 +14,6 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
                             const Comparison& comparison);
 
 Json quantiles_json(const Quantiles& values);
-Json warnings_json(const Warnings& warnings);
 
 // One line for each operation that either run has: times in nanoseconds, both absolute and from the
 // iteration's start, its place in the rank's list, and its lateness by cause.

@@ -235,7 +235,7 @@ std::string critical_paths(const Comparison& comparison) {
   std::string out = "critical path\n";
   const bool joined = comparison.unpaired.empty();
   for (const Side side : both_sides) {
-    const ChainTimes& times = comparison.sides[side].critical_path;
+    const CriticalPath& times = comparison.sides[side].critical_path;
     out += fmt::format("  {:<9}  {} compute, {} transfers, {} other", side_name(comparison, side),
                        format_time(times.compute_ns), format_time(times.p2p_ns),
                        format_time(times.other_ns));

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/compare/critical_path.h"
 #include "sim/compare/quantiles.h"
 #include "sim/report/json.h"
 #include "traces/base/text.h"
@@ -35,7 +36,7 @@ TimelinePanel timeline_of(const RecordedRun& run) {
 }
 
 std::string run_report(const RecordedRun& run, const Terminal& terminal) {
-  const Metrics metrics = run.metrics(run.median_iteration());
+  const Metrics metrics = median_metrics(run);
   return draw(timeline_of(run), terminal) + "\n" + rank_table(metrics) + "\n" +
          wrap(bubble_lines(metrics) + critical_path_line(metrics), terminal.width);
 }
@@ -43,7 +44,7 @@ std::string run_report(const RecordedRun& run, const Terminal& terminal) {
 Json run_report_json(const RecordedRun& run) {
   const std::size_t median = run.median_iteration();
   const RecordedIteration& iteration = run.iterations[median];
-  const Metrics metrics = run.metrics(median);
+  const Metrics metrics = median_metrics(run);
   std::vector<std::int64_t> makespans;
   for (const RecordedIteration& one : run.iterations) makespans.push_back(one.makespan_ns);
   Json ranks = Json::array();

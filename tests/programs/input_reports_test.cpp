@@ -11,6 +11,7 @@
 #include "tests/files.h"
 #include "tests/input_runs.h"
 #include "traces/base/files.h"
+#include "traces/base/text.h"
 #include "traces/input_pipeline/input_trace.h"
 #include "traces/print/input_report.h"
 
@@ -22,6 +23,7 @@ using testing::expect_one_sentence;
 using testing::Outcome;
 using testing::pipesim;
 using testing::TemporaryFolder;
+using Words = std::vector<std::string>;
 
 InputRun some_run(int seed, bool is_measured, int batches = 6) {
   std::mt19937_64 random(static_cast<unsigned>(seed));
@@ -74,6 +76,78 @@ TEST(InputReport, IsAnObjectWhosePartsSumToTheMakespan) {
         rank.at("busy_ns").get<std::int64_t>() + rank.at("drain_ns").get<std::int64_t>();
     for (const auto& [kind, ns] : rank.at("exposed_ns").items()) sum += ns.get<std::int64_t>();
     EXPECT_EQ(sum, report.at("makespan_ns"));
+  }
+}
+
+TEST(InputReport, HasOneValueInPredictionTraceAndText) {
+  const TemporaryFolder folder;
+  const std::string trace = folder / "run.json";
+  for (const char* program : {"base", "sparse-dist", "fused"}) {
+    const auto line = [&](const char* batches, const char* accumulate) {
+      return Words{"--input-pipeline", program,    "--model", "dlrm-mini", "--cluster",
+                   "dgx-a100",         "--ranks",  "4",       "--batches", batches,
+                   "--accumulate",     accumulate, "--trace", trace,       "--json"};
+    };
+    for (const auto& words : {line("1", "1"), line("7", "1"), line("12", "3")}) {
+      const Outcome outcome = pipesim(words);
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+      const json predicted = json::parse(outcome.out);
+      const json read = json::parse(pipesim({"report", trace, "--json"}).out);
+      EXPECT_TRUE(read.at("warnings").empty());
+      for (const char* key :
+           {"batches", "accumulate", "batch_size", "makespan_ns", "steady_iteration_ns",
+            "samples_per_second", "exposed_ns", "peak_memory_bytes"}) {
+        EXPECT_EQ(read.at(key), predicted.at(key)) << program << " " << key;
+      }
+      for (std::size_t rank = 0; rank < 4; ++rank) {
+        for (const auto& [key, value] : read.at("ranks")[rank].items()) {
+          EXPECT_EQ(predicted.at("ranks")[rank].at(key), value) << program << " " << key;
+        }
+      }
+      const std::string text = pipesim({"report", trace}, {"COLUMNS=400"}).out;
+      for (const std::string& part : {format_time(read.at("steady_iteration_ns")) + " per batch",
+                                      format_rounded(read.at("samples_per_second")) + " samples/s",
+                                      "of " + format_time(read.at("makespan_ns"))}) {
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+      }
+    }
+  }
+}
+
+// A rank whose clock is ahead, or behind by more than the run is long.
+TEST(InputReport, SaysWithEveryCommandThatClocksArePutRight) {
+  const TemporaryFolder folder;
+  const std::string right = folder / "right.json", wrong = folder / "wrong.json";
+  for (const std::int64_t ahead_ns : {std::int64_t{900'000'000}, std::int64_t{1'000'000'000'000}}) {
+    InputRun run = some_run(10, true);
+    write_input_trace(run, right);
+    for (InputSpan& span : run.spans[1]) {
+      for (std::int64_t* time :
+           {&span.called_ns, &span.issued_ns, &span.ready_ns, &span.start_ns, &span.end_ns}) {
+        *time += ahead_ns;
+      }
+    }
+    write_input_trace(run, wrong);
+    for (const Words& words :
+         std::vector<Words>{{"report", wrong},
+                            {"compare", right, wrong},
+                            {"compare", wrong, right},
+                            {"calibrate", wrong, "--output", folder / "costs.json"},
+                            {"whatif", wrong, "--scale", "COPY=0.5"}}) {
+      const Outcome outcome = pipesim(words);
+      EXPECT_EQ(outcome.status, 0) << outcome.err;
+      EXPECT_NE(outcome.out.find("clocks are shifted by up to"), std::string::npos)
+          << words[0] << "\n"
+          << outcome.out;
+    }
+    const json read = json::parse(pipesim({"report", wrong, "--json"}).out);
+    const json want = json::parse(pipesim({"report", right, "--json"}).out);
+    ASSERT_EQ(read.at("warnings").size(), 1U);
+    // Only what collectives leave open is unknown: less than one takes.
+    EXPECT_NEAR(read.at("makespan_ns").get<double>(), want.at("makespan_ns").get<double>(), 1e6);
+    const json both = json::parse(pipesim({"compare", right, wrong, "--json"}).out);
+    EXPECT_TRUE(both.at("warnings").at("predicted").empty());
+    EXPECT_EQ(both.at("warnings").at("measured"), read.at("warnings"));
   }
 }
 

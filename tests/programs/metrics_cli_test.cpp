@@ -166,9 +166,7 @@ void expect_read_back(const Json& json, const std::string& trace) {
   for (const char* metric : {"global", "span"}) {
     EXPECT_EQ(read["bubble_fraction"][metric], json["bubble_fraction"][metric]);
   }
-  if (json["p2p"] == "async") {
-    EXPECT_EQ(read["critical_path"], json["critical_path"]);
-  }
+  EXPECT_EQ(read["critical_path"], json["critical_path"]);
   for (std::size_t r = 0; r < json["ranks"].size(); ++r) {
     for (const char* key : {"busy_ns", "bubble_ns"}) {
       EXPECT_EQ(read["ranks"][r][key], json["ranks"][r][key]);
@@ -212,6 +210,38 @@ TEST(Metrics, OfASlowRankAreOfItsCompute) {
       EXPECT_NEAR(uneven[0]["time_ns"][key].get<double>(), want, 1000) << key;
     }
     EXPECT_EQ(uneven[0]["time_ns"]["beside_transfers"], 0);
+  }
+}
+
+// DualPipe's stages are on two ranks each, and so are their exchanges with replicas.
+TEST(Metrics, OfStagesOnTwoRanksAreReadBack) {
+  const testing::TemporaryFolder folder;
+  const std::string trace = folder / "t.json";
+  for (const char* zero : {"1", "2", "3 --gather pass", "3 --gather once"}) {
+    const Json json = json_of(
+        fmt::format("--schedule dualpipe --stages 4 --microbatches 8 --model gpt2-xl --cluster "
+                    "dgx-h100 --data-parallel 2 --zero {} --trace {}",
+                    zero, trace));
+    expect_read_back(json, trace);
+    const Json compared = json_of("compare " + trace + " " + trace);
+    EXPECT_EQ(compared["unmatched"]["predicted"], 0) << zero;
+  }
+}
+
+// A comparison's critical path is of the same parts as the prediction's.
+TEST(Metrics, OfAComparisonAreThoseOfThePrediction) {
+  const testing::TemporaryFolder folder;
+  const std::string trace = folder / "t.json";
+  for (const char* flags :
+       {"", "--p2p blocking", "--p2p fifo --data-parallel 2 --zero 3 --gather pass",
+        "--data-parallel 2 --zero 2 --slow-rank 0:1.5", "--p2p blocking --data-parallel 2"}) {
+    const Json json = json_of(testing::schedule + " --model gpt2-xl --cluster a100-ethernet " +
+                              flags + " --trace " + trace);
+    const Json compared = json_of("compare " + trace + " " + trace)["critical_path"];
+    EXPECT_GT(json["critical_path"]["other_ns"], 0);
+    for (const auto& [key, ns] : json["critical_path"].items()) {
+      EXPECT_EQ(compared["predicted"][key], ns) << key << " " << flags;
+    }
   }
 }
 

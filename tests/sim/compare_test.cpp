@@ -21,7 +21,7 @@ void expect_sums(const Comparison& comparison) {
   EXPECT_EQ(comparison.gap.total_ns(),
             sides[measured_side].makespan_ns - sides[predicted_side].makespan_ns);
   for (const SideResult& side : sides) {
-    const ChainTimes& chain = side.critical_path;
+    const CriticalPath& chain = side.critical_path;
     EXPECT_EQ(chain.compute_ns + chain.p2p_ns + chain.other_ns, side.played.makespan_ns);
     for (const RankMetrics& rank : side.ranks) {
       EXPECT_EQ(rank.busy_ns + rank.bubble.total_ns(), side.played.makespan_ns);

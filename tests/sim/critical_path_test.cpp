@@ -26,7 +26,6 @@ using testing::pick;
 
 int cases(int usual) { return testing::is_thorough() ? 20 * usual : usual; }
 
-// Of CriticalPath and ChainTimes.
 template <typename Path>
 void expect_parts(const Path& path, std::int64_t makespan_ns) {
   EXPECT_GE(path.compute_ns, 0);

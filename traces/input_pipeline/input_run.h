@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "traces/input_pipeline/input_program.h"
+#include "traces/warnings.h"
 
 namespace pipesim {
 
@@ -54,6 +55,7 @@ struct InputRun {
   // For a prediction: as JSON, so that it can be repeated; or empty. A trace preserves its meaning,
   // but not its white space.
   std::string costs;
+  Warnings warnings;  // of a run that was read
 
   const InputSpan& span(int rank, std::size_t place) const {
     return spans[static_cast<std::size_t>(rank)][place];

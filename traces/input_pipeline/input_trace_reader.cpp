@@ -13,6 +13,7 @@
 #include "traces/base/json_reader.h"
 #include "traces/base/json_slice.h"
 #include "traces/base/text.h"
+#include "traces/input_pipeline/input_clocks.h"
 #include "traces/input_pipeline/input_trace.h"
 #include "traces/read/chrome_reader.h"
 
@@ -58,6 +59,8 @@ class InputTraceReader {
     read_metadata(*metadata);
     place_actions();
     check_order();
+    check_sums(run_, path_);
+    put_clocks_right(run_, path_);
     check_sums(run_, path_);
     return std::move(run_);
   }

@@ -11,6 +11,7 @@
 #include "traces/base/json.h"
 #include "traces/base/text.h"
 #include "traces/input_pipeline/input_metrics_json.h"
+#include "traces/metrics_json.h"
 #include "traces/print/columns.h"
 #include "traces/print/input_picture.h"
 #include "traces/print/picture.h"
@@ -169,8 +170,10 @@ std::string input_report(const InputRun& run, const InputMetrics& metrics,
                      "\n\n" + input_picture(run, 0, terminal) + "\n" +
                      kind_table(run, metrics, terminal.width) + "\n" +
                      input_rank_table(run, metrics, terminal.width);
-  const std::string losses = wrap(losses_line(run), terminal.width);
-  return losses.empty() ? text : text + "\n" + losses;
+  for (const std::string& more : {wrap(losses_line(run), terminal.width), run.warnings.text()}) {
+    if (!more.empty()) text += "\n" + more;
+  }
+  return text;
 }
 
 std::string input_report_json(const InputRun& run, const InputMetrics& metrics) {
@@ -179,6 +182,7 @@ std::string input_report_json(const InputRun& run, const InputMetrics& metrics) 
             {"source", run.is_measured ? "measured" : "predicted"}};
   add_input_run(json, run, metrics);
   if (!run.losses.empty()) json["losses"] = run.losses;
+  json["warnings"] = warnings_json(run.warnings);
   return json.dump(2) + "\n";
 }
 
