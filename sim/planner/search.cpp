@@ -264,16 +264,20 @@ class LayoutPlanner::Impl {
 
   void open_cells() {
     const std::int64_t size = axes_.cell_size();
-    constexpr std::int64_t cells_at_once = 4096;
-    for (std::int64_t begin = 0; begin < axes_.size(); begin += cells_at_once * size) {
-      const std::int64_t left = axes_.size() - begin;
-      if (limits_.are_over()) {
-        not_opened_ += left;
+    const std::int64_t count = axes_.size() / std::max<std::int64_t>(1, size);
+    // From all over the space, so that the first are a sample of it.
+    std::int64_t step = count * 5 / 8 + 1;
+    while (std::gcd(step, count) != 1) ++step;
+    constexpr std::int64_t cells_at_once = 256;
+    for (std::int64_t begin = 0; begin < count; begin += cells_at_once) {
+      const std::int64_t left = count - begin;
+      if (limits_.is_to_evaluate(!schedules_.empty())) {
+        not_opened_ += left * size;
         return;
       }
-      std::vector<Cell> cells(static_cast<std::size_t>(std::min(cells_at_once, left / size)));
+      std::vector<Cell> cells(static_cast<std::size_t>(std::min(cells_at_once, left)));
       for_all(cells.size(), limits_.threads, [&](std::size_t i) {
-        const std::int64_t first = begin + static_cast<std::int64_t>(i) * size;
+        const std::int64_t first = (begin + static_cast<std::int64_t>(i)) * step % count * size;
         if (limits_.allow([&] { cells[i] = open_cell(first); })) return;
         cells[i] = {};
         cells[i].not_opened = size;
@@ -501,6 +505,10 @@ class LayoutPlanner::Impl {
   std::map<std::int64_t, Bound> tight_;
   std::map<std::int64_t, PlanOutcome> outcomes_;
 };
+
+bool PlanLimits::is_to_evaluate(bool has_some) const {
+  return budget != nullptr && (has_some ? budget->is_half_over() : budget->is_over());
+}
 
 bool PlanLimits::allow(const std::function<void()>& work) const {
   if (are_over()) return false;

@@ -70,6 +70,8 @@ struct PlanLimits {
   std::int64_t most_actions = std::numeric_limits<std::int64_t>::max();
 
   bool are_over() const { return budget != nullptr && budget->is_over(); }
+  // Whether to evaluate what is there, if anything, instead of looking for more.
+  bool is_to_evaluate(bool has_some) const;
   // Does it unless the time is over before its end; whether it did.
   bool allow(const std::function<void()>& work) const;
 };

@@ -111,6 +111,23 @@ TEST(PlanBudget, IsObeyedAfterAnyNumberOfLooks) {
   EXPECT_GT(partial, 0);
 }
 
+// With half of its time over, the search evaluates what it has found, of a sample of all.
+TEST(PlanBudget, HasAnAnswerThoughThereWasNoTimeToLookAtAll) {
+  PlanQuestion question = small_question();
+  question.devices = 64;
+  question.global_batch = 5040;
+  const PlanSpace space{question};
+  PlanSearch how;
+  how.memory_cap_bytes = std::int64_t{1} << 40;
+  const Budget budget([] { return false; }, [] { return true; });
+  const PlanResult found = LayoutPlanner(space, {.budget = &budget}).best(how);
+  ASSERT_FALSE(found.best.empty());
+  EXPECT_GT(found.counts.not_reached, 0);
+  EXPECT_EQ(found.counts.sum(), space.axes().size());
+  const PlanResult whole = LayoutPlanner(space, {}).best(how);
+  EXPECT_GE(found.best.front().time_ns, whole.best.front().time_ns);
+}
+
 TEST(PlanBudget, LeavesOutSchedulesOfTooManyActions) {
   PlanQuestion question = small_question();
   question.global_batch = 720'720;
