@@ -169,8 +169,7 @@ void run_rank(const Flags& flags, const Ranks& ranks, Transport& control,
                                        trace ? &*trace : nullptr, {}, checkpointing);
   progress.reset();
   if (result.stopped_at) {
-    stopped_by = broadcast_value(
-        transport, first ? tell_stop(*result.stopped_at, "iteration", training.saves->folder) : 0);
+    stopped_by = tell_stop(transport, *result.stopped_at, "iteration", training.saves->folder);
     return;
   }
   agree(transport, [&] {

@@ -49,8 +49,7 @@ void InputCommand::run_rank(Transport& transport, std::atomic<int>& stopped_by) 
       run_input_session(*job_, *process_, transport, on_epoch, {}, checkpointing);
   progress.reset();
   if (result.stopped_at) {
-    stopped_by = broadcast_value(
-        transport, first ? tell_stop(*result.stopped_at, "batch", job_->saves->folder) : 0);
+    stopped_by = tell_stop(transport, *result.stopped_at, "batch", job_->saves->folder);
     return;
   }
   agree(transport, [&] {

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <vector>
 
+#include "exec/transport/collectives.h"
 #include "traces/base/part_file.h"
 #include "traces/base/text.h"
 #include "traces/print/terminal.h"
@@ -53,8 +56,12 @@ void warn_of_damage(const std::string& damage) {
   complain(fmt::format("pipeexec: passes over a checkpoint: {}\n", printable(damage)));
 }
 
-int tell_stop(std::int64_t at, std::string_view what, const std::string& folder) {
-  const int signal = StopSignal::received().value_or(SIGTERM);
+int tell_stop(Transport& transport, std::int64_t at, std::string_view what,
+              const std::string& folder) {
+  const std::vector<int> received = gather_value(transport, StopSignal::received().value_or(0));
+  const auto first = std::ranges::find_if(received, [](int signal) { return signal != 0; });
+  const int signal = broadcast_value(transport, first == received.end() ? SIGTERM : *first);
+  if (transport.rank() != 0) return signal;
   complain(fmt::format(
       "pipeexec: stopped by signal {} after {} {}, which is saved; --resume {} continues\n", signal,
       what, at, printable(folder)));

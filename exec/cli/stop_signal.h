@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "exec/transport/transport.h"
+
 namespace pipesim::exec {
 
 class StopSignal {
@@ -26,10 +28,11 @@ class StopSignal {
 };
 
 // Rank 0's messages about checkpoints on standard error: a skipped one; and that a run has stopped
-// after so many iterations, or batches. tell_stop() returns the signal, which only another rank may
-// have received.
+// after so many iterations, or batches. All ranks call tell_stop(), which returns the same signal
+// on each: that of the lowest rank that received one.
 void warn_of_damage(const std::string& damage);
-int tell_stop(std::int64_t at, std::string_view what, const std::string& folder);
+int tell_stop(Transport& transport, std::int64_t at, std::string_view what,
+              const std::string& folder);
 inline bool was_told_to_stop() { return StopSignal::received().has_value(); }
 
 }  // namespace pipesim::exec

@@ -11,6 +11,8 @@
 #include "sim/compare/comparison.h"
 #include "sim/cost/hardware/cluster.h"
 #include "sim/input_pipeline/input_families.h"
+#include "sim/report/json.h"
+#include "sim/report/report.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
@@ -69,7 +71,9 @@ TEST(Growth, OfComparisons) {
   for (const Growing& input : testing::growing_runs()) {
     expect_linear(input, 2 * most_bytes, Outcome::read, [](const std::string& text) {
       const RecordedRun run = read_text(text);
-      compare(run, run);
+      const Comparison comparison = compare(run, run);
+      comparison_json(run, run, comparison);
+      comparison_report(run, run, comparison, {80, false});
     });
   }
   expect_linear(
