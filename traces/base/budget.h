@@ -17,8 +17,10 @@ class Budget {
  public:
   // From now on.
   explicit Budget(std::chrono::nanoseconds time) : Budget(after(time), after(time / 2)) {}
-  // Until `ends`, asked at every look by any thread, says so; half of it is over when `halves` does.
-  explicit Budget(std::function<bool()> ends, std::function<bool()> halves = [] { return false; })
+  // Until `ends`, asked at every look by any thread, says so; half of it is over when `halves`
+  // does.
+  explicit Budget(
+      std::function<bool()> ends, std::function<bool()> halves = [] { return false; })
       : ends_(std::move(ends)), halves_(std::move(halves)) {}
 
   bool is_over() const {
