@@ -60,13 +60,14 @@ struct RowDrawer {
 
   void add_strip(DrawList::Strip strip) const {
     const Cut seen = band.cut.of(strip.y, strip.height);
-    if (seen.height() == 0) return;
-    if (seen.height() < strip.height) {
+    const int height = seen.height();
+    if (height == 0) return;
+    if (height < strip.height) {
       const int above = seen.top - strip.y;
       for (auto& part : strip.parts) part.top = std::max(part.top - above, 0);
-      std::erase_if(strip.parts, [&](const auto& part) { return part.top >= seen.height(); });
+      std::erase_if(strip.parts, [height](const auto& part) { return part.top >= height; });
       strip.y = seen.top;
-      strip.height = seen.height();
+      strip.height = height;
     }
     drawing.picture.list.strips.push_back(std::move(strip));
   }
