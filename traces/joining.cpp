@@ -10,9 +10,8 @@ namespace {
 
 // An exchange with replicas has no microbatch; in its place is its rank, since two ranks may hold
 // one stage, as DualPipe's do.
-ActionKey key_of(const Span& span) {
-  Action action = span.action;
-  if (is_collective(action)) action.microbatch = span.rank;
+ActionKey key_of(Action action, std::int32_t rank) {
+  if (is_collective(action)) action.microbatch = rank;
   return ActionKey(action);
 }
 
@@ -21,7 +20,7 @@ ActionKey key_of(const Span& span) {
 SpanIndex::SpanIndex(std::span<const Span> spans) {
   entries_.reserve(spans.size());
   for (std::size_t i = 0; i < spans.size(); ++i) {
-    entries_.push_back({key_of(spans[i]), static_cast<std::uint32_t>(i)});
+    entries_.push_back({key_of(spans[i].action, spans[i].rank), static_cast<std::uint32_t>(i)});
   }
   std::ranges::sort(entries_);
   std::size_t kept = 0;
@@ -36,9 +35,9 @@ SpanIndex::SpanIndex(std::span<const Span> spans) {
   std::ranges::sort(repeated_);
 }
 
-std::optional<std::size_t> SpanIndex::find(const Action& action) const {
+std::optional<std::size_t> SpanIndex::find(const Action& action, std::int32_t rank) const {
   if (action.stage < 0) return std::nullopt;  // there is none before the first stage
-  const ActionKey key(action);
+  const ActionKey key = key_of(action, rank);
   const auto found = std::ranges::lower_bound(entries_, key, {}, &Entry::key);
   if (found == entries_.end() || found->key != key) return std::nullopt;
   return found->place;

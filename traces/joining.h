@@ -15,7 +15,7 @@
 
 namespace pipesim {
 
-// Finds the spans of one iteration by action, except exchanges with replicas. Stores indices: valid
+// Finds the spans of one iteration by action, exchanges with replicas also by rank. Stores indices: valid
 // as long as no span moves.
 class SpanIndex {
  public:
@@ -32,8 +32,8 @@ class SpanIndex {
   // The indices of the others, ascending.
   const std::vector<std::size_t>& repeated() const { return repeated_; }
 
-  // The index of an action's span.
-  std::optional<std::size_t> find(const Action& action) const;
+  // The index of an action's span; of an exchange with replicas, that of this rank.
+  std::optional<std::size_t> find(const Action& action, std::int32_t rank = 0) const;
   // The same, but a B also matches an I, as in dependency.h.
   std::optional<std::size_t> find_either(const Action& action) const;
 

@@ -326,7 +326,7 @@ TEST(EmulatedReplicas, DoWhatIsPredicted) {
         const SpanIndex index(result.run.spans);
         for (const Span& planned : predicted.spans) {
           if (!is_collective(planned.action) || planned.action.kind == Kind::RESHARD) continue;
-          const auto place = index.find(planned.action);
+          const auto place = index.find(planned.action, planned.rank);
           ASSERT_TRUE(place);
           const Span& done = result.run.spans[*place];
           EXPECT_NEAR(static_cast<double>(done.bytes), static_cast<double>(planned.bytes), 400);

@@ -104,6 +104,8 @@ TEST(SpanIndex, FindsTheFirstOfEach) {
   for (const int rank : {1, 1}) spans.push_back({make_collective(0, Kind::UNSHARD, 1), rank});
   const SpanIndex index(spans);
   EXPECT_EQ(index.find(make_action(0, Kind::F, 1)), 0);
+  EXPECT_EQ(index.find(make_collective(0, Kind::UNSHARD, 0)), 5);
+  EXPECT_EQ(index.find(make_collective(0, Kind::UNSHARD, 1), 1), 7);
   EXPECT_EQ(index.find(make_action(1, Kind::B, 0)), std::nullopt);
   EXPECT_EQ(index.find_either(make_action(1, Kind::B, 0)), 1);
   EXPECT_EQ(index.find(make_action(-1, Kind::F, 0)), std::nullopt);
