@@ -49,7 +49,9 @@ class Estimator {
         device_(cluster.device),
         software_(cluster.device.software),
         training_(training),
-        tensor_group_{training.mesh(1).group_of(0, Axis::tensor)} {}
+        tensor_group_{training.mesh(1).group_of(0, Axis::tensor)} {
+    if (software_.kernels) by_kernel_.emplace(device_, *software_.kernels);
+  }
 
   LayerEstimate run(int layer) {
     LayerEstimate result;
@@ -63,6 +65,7 @@ class Estimator {
     double exchanged[2] = {};  // forward, backward
     double products[2] = {};
     ClassSeconds again{};
+    ClassSeconds last{};  // of what ends a block
     for (const Operator& one : result.operators) {
       const double seconds = seconds_of(one, is_head);
       result.seconds.push_back(seconds);
@@ -71,7 +74,9 @@ class Estimator {
       if (training_.recompute.includes(one.part)) again[of] += seconds * one.part_share;
       if (one.pass == Pass::backward_weight) weight += seconds;
       if (one.is_hidden) hidden += seconds;
+      if (one.ends_block && one.pass == Pass::forward) last[of] += seconds;
       const std::size_t way = one.pass == Pass::forward ? 0 : 1;
+      if (by_kernel_) result.launch_seconds[way] += launch_seconds(one);
       if (one.of == OperatorClass::tensor_parallel) exchanged[way] += seconds;
       if (one.of == OperatorClass::matmul) products[way] += seconds;
       if (one.hides_reduction) hiding += seconds;
@@ -92,7 +97,16 @@ class Estimator {
       raise(result.backward, result.hidden_seconds + result.hidden_backward_seconds,
             (static_cast<double>(host.backward_ns) + peers) * 1e-9);
     }
+    if (by_kernel_ && is_block) {
+      const KernelList& list = *software_.kernels;
+      result.launch_seconds[0] += static_cast<double>(list.host_forward.block_ns) * 1e-9;
+      result.launch_seconds[1] += static_cast<double>(list.host_backward.block_ns) * 1e-9;
+      if (training_.recompute.full) result.launch_seconds[1] += result.launch_seconds[0];
+    }
     if (is_block) result.recompute = training_.recompute.full ? result.forward : again;
+    if (is_block && training_.recompute.full) {
+      for (std::size_t c = 0; c < last.size(); ++c) result.recompute[c] -= last[c];
+    }
     for (std::size_t c = 0; c < result.backward.size(); ++c) {
       result.backward[c] += result.recompute[c];
     }
@@ -101,6 +115,12 @@ class Estimator {
       result.hidden_backward_seconds += result.hidden_forward_seconds;
     }
 
+    result.device_seconds = sum(result.forward) + sum(result.backward);
+    if (is_block) {
+      constexpr auto host = static_cast<std::size_t>(OperatorClass::host);
+      result.forward[host] += waits_[0];
+      result.backward[host] += waits_[1];
+    }
     StageCosts& costs = result.costs;
     costs.forward_ns = to_ns(sum(result.forward) - result.hidden_forward_seconds);
     const double backward = sum(result.backward) - result.hidden_backward_seconds;
@@ -110,6 +130,11 @@ class Estimator {
     result.lone_backward_input_ns = to_ns(backward) - costs.backward_weight_ns;
     fill_bytes(result, layer, is_block);
     return result;
+  }
+
+  // From now on each block's forward and backward wait so long for their kernels to be launched.
+  void wait_for_launches(double forward_seconds, double backward_seconds) {
+    waits_ = {forward_seconds, backward_seconds};
   }
 
  private:
@@ -133,6 +158,14 @@ class Estimator {
         training_.pipeline_parallel > 1 && training_.devices() > cluster_.devices_per_node;
     return host.peers_ns + further * host.peer_ns +
            (is_far ? host.far_peers_ns + further * host.far_peer_ns : 0);
+  }
+
+  // Of the processor, by a list of kernels.
+  double launch_seconds(const Operator& one) const {
+    const KernelList& list = *software_.kernels;
+    const HostTimes& host = one.pass == Pass::forward ? list.host_forward : list.host_backward;
+    const bool is_product = one.of == OperatorClass::matmul && one.product;
+    return static_cast<double>(is_product ? host.product_ns : one.kernels * host.kernel_ns) * 1e-9;
   }
 
   double factor() const { return training_.software_factor.value_or(software_.efficiency); }
@@ -168,6 +201,14 @@ class Estimator {
     const Precision precision =
         training_.precision == Precision::fp8 && is_wide ? Precision::bf16 : training_.precision;
     if (one.time_ns) return static_cast<double>(*one.time_ns) * 1e-9;
+    if (by_kernel_ && !one.collective) {
+      if (one.product) return by_kernel_->product_seconds(precision, *one.product);
+      if (one.flops == 0 || one.of != OperatorClass::attention) {
+        return by_kernel_->memory_seconds(one.traffic, one.bytes, one.kernels);
+      }
+      return by_kernel_->attention_seconds(precision, one.pass, one.flops,
+                                           training_.sequence_length);
+    }
     if (one.product) {
       const double own = precision == Precision::fp8 ? software_.fp8_efficiency : 1;
       return product_seconds(device_, precision, *one.product, factor() * own);
@@ -204,7 +245,9 @@ class Estimator {
     // A recomputed block keeps only its input.
     if (is_block && training_.recompute.full) {
       again = saved;
-      saved = hidden / (training_.sequence_parallel ? split : 1);
+      const double residual =
+          software_.kernels ? static_cast<double>(software_.kernels->residual_bytes) / 2 : 1;
+      saved = residual * hidden / (training_.sequence_parallel ? split : 1);
       again -= std::min(saved, again);
     } else {
       saved -= again;
@@ -236,6 +279,8 @@ class Estimator {
   const SoftwareSpec& software_;
   const Training& training_;
   Group tensor_group_;
+  std::optional<ListedTimes> by_kernel_;  // if the software lists its kernels
+  std::array<double, 2> waits_{};
 };
 
 // ---- Stages
@@ -346,6 +391,21 @@ CostModel::CostModel(Model model, Cluster cluster, Training training)
     return;
   }
   for (const int layer : {0, 1, model_.layers() - 1}) kinds_.push_back(estimator.run(layer));
+  if (!cluster_.device.software.kernels) return;
+  // The processor launches kernels ahead of the device, over all layers of a microbatch: only what
+  // it takes longer in all is waited for.
+  const LayerEstimate& block = kinds_[1];
+  const auto blocks = static_cast<double>(model_.blocks);
+  const double of_block = block.launch_seconds[0] + block.launch_seconds[1];
+  double late = blocks * (of_block - block.device_seconds);
+  for (const std::size_t end : {std::size_t{0}, std::size_t{2}}) {
+    const LayerEstimate& one = kinds_[end];
+    late += one.launch_seconds[0] + one.launch_seconds[1] - one.device_seconds;
+  }
+  if (late <= 0) return;
+  const double part = late / blocks / of_block;
+  estimator.wait_for_launches(part * block.launch_seconds[0], part * block.launch_seconds[1]);
+  kinds_[1] = estimator.run(1);
 }
 
 const LayerEstimate& CostModel::layer(int layer) const {

@@ -29,6 +29,9 @@ struct LayerEstimate {
   double hidden_forward_seconds = 0;
   double hidden_backward_seconds = 0;  // whatever the schedule
   double hidden_seconds = 0;
+  // Of a device, and of the processor that launches listed kernels, forward and backward.
+  double device_seconds = 0;
+  std::array<double, 2> launch_seconds{};
   // Times, activations and states, with a backward that is not split.
   StageCosts costs;
   // The same if I and W run separately, and weight gradients hide nothing.

@@ -80,6 +80,51 @@ double product_seconds(const DeviceSpec& device, Precision precision, const Matr
   return std::max(fastest, streaming_seconds(device, bytes)) + gaps(device, 1);
 }
 
+ListedTimes::ListedTimes(const DeviceSpec& device, const KernelList& list)
+    : device_(device),
+      rates_(kernels_of(device)),
+      attention_(rates_.attention_of(list.attention, device.name)) {}
+
+double ListedTimes::share_of(Precision precision) const {
+  const double own = *device_.flops_per_second[static_cast<std::size_t>(precision)];
+  return precision == Precision::fp8 ? rates_.fp8 : own / flops_of_values(device_);
+}
+
+double ListedTimes::memory_seconds(Traffic traffic, double bytes, int launches) const {
+  return bytes / rates_.bytes_per_second[static_cast<std::size_t>(traffic)] +
+         launches * static_cast<double>(rates_.start_ns) * 1e-9;
+}
+
+double ListedTimes::product_seconds(Precision precision, const MatrixProduct& product) const {
+  const auto rows = static_cast<double>(product.rows);
+  const auto columns = static_cast<double>(product.columns);
+  const auto inner = static_cast<double>(product.inner);
+  const auto batch = static_cast<double>(product.batch);
+  constexpr double tile = 128;
+  const double filled =
+      batch * rows * columns / (tile * tile) / static_cast<double>(device_.multiprocessors);
+  const double flops = product.flops() * (1 + static_cast<double>(rates_.product_ramp) / inner);
+  const double compute =
+      flops / (rates_.product_flops_per_second * share_of(precision)) / std::min(1.0, filled);
+  const double value = precision == Precision::fp8 ? 1 : static_cast<double>(bytes_of(precision));
+  const double bandwidth = rates_.bytes_per_second[static_cast<std::size_t>(Traffic::stream)];
+  const double results = batch * rows * columns;
+  const double moved = batch * value * inner * (rows + columns) + 2 * results;
+  // A sum in fp32 is read and written.
+  const double beyond = product.accumulates ? 8 - 2 : static_cast<double>(bytes_of(precision)) - 2;
+  return std::max(compute / rates_.sustained, moved / bandwidth) +
+         rates_.epilogue * beyond * results / bandwidth +
+         static_cast<double>(rates_.product_start_ns) * 1e-9;
+}
+
+double ListedTimes::attention_seconds(Precision precision, Pass pass, double flops,
+                                      std::int64_t sequence) const {
+  const AttentionRate& rate = pass == Pass::forward ? attention_.forward : attention_.backward;
+  const double ramp = 1 + static_cast<double>(rate.ramp) / static_cast<double>(sequence);
+  return flops * ramp / (rate.flops_per_second * share_of(precision) * rates_.sustained) +
+         static_cast<double>(rate.start_ns) * 1e-9;
+}
+
 double work_seconds(const DeviceSpec& device, Precision precision, double flops, double share,
                     double bytes, int kernels) {
   return std::max(flops / (peak_of(device, precision) * share), streaming_seconds(device, bytes)) +

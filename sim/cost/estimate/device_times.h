@@ -20,4 +20,26 @@ double product_seconds(const DeviceSpec& device, Precision precision, const Matr
 double work_seconds(const DeviceSpec& device, Precision precision, double flops, double share,
                     double bytes, int kernels);
 
+// The same by a device's measured rates, for software that lists its kernels (FORMAT.md,
+// "pipesim-device", `kernels`). Of fused attention `sequence` is the length; FLOPs are those of the
+// pairs of tokens that it looks at.
+class ListedTimes {
+ public:
+  // The device outlives it.
+  ListedTimes(const DeviceSpec& device, const KernelList& list);
+
+  double memory_seconds(Traffic traffic, double bytes, int launches) const;
+  double product_seconds(Precision precision, const MatrixProduct& product) const;
+  double attention_seconds(Precision precision, Pass pass, double flops,
+                           std::int64_t sequence) const;
+
+ private:
+  // Of this precision's rate relative to that of the measured 16 bits.
+  double share_of(Precision precision) const;
+
+  const DeviceSpec& device_;
+  KernelRates rates_;
+  AttentionRates attention_;
+};
+
 }  // namespace pipesim

@@ -1,6 +1,8 @@
 #include "sim/cost/estimate/operators.h"
 
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "sim/cost/estimate/rounding.h"
@@ -138,7 +140,89 @@ class OperatorsBuilder {
     return std::move(operators_);
   }
 
+  // Kernels that move bytes as the software lists them, instead of those counted, whose memory
+  // stays; and products as it runs them.
+  std::vector<Operator> listed_kernels(std::vector<Operator> counted, bool is_head) {
+    const KernelList& list = *software_.kernels;
+    operators_ = std::move(counted);
+    double weights = 0;
+    const bool says_kept = list.says_kept();
+    for (Operator& one : operators_) {
+      if (says_kept && !one.is_optional) {
+        one.saved_bytes = one.remade_bytes = 0;
+        if (one.of == OperatorClass::loss) one.workspace_bytes = 0;
+      }
+      if (one.product && one.of == OperatorClass::matmul) {
+        one.product->accumulates = one.product->accumulates && list.sums_in_products;
+        if (one.pass == Pass::forward) {
+          weights +=
+              static_cast<double>(one.product->batch * one.product->columns * one.product->inner);
+        }
+        one.ends_block = list.stops_early && one.name == "down";
+      } else if (!one.is_optional &&
+                 (one.of == OperatorClass::elementwise || one.of == OperatorClass::loss)) {
+        one.bytes = 0;
+        one.kernels = 0;
+      }
+    }
+    if (list.splits_products && model_.is_gated()) split_products();
+    const auto tokens = static_cast<double>(tokens_);
+    const auto of_rank = [&](std::int64_t width) {
+      return tokens * static_cast<double>(width) / static_cast<double>(split_);
+    };
+    const KernelBytes sizes{
+        whole_,
+        of_rank(heads_),
+        of_rank(model_.kv_size()),
+        of_rank(model_.mlp_size) * static_cast<double>(model_.experts_per_token),
+        of_rank(model_.vocabulary_size),
+        weights};
+    for (const KernelLine& line : is_head ? list.head : list.block) {
+      if (line.only && *line.only != model_.architecture) continue;
+      const auto bytes_of_all = [&](const KernelBytes& each) {
+        return std::inner_product(each.begin(), each.end(), sizes.begin(), 0.0);
+      };
+      const bool is_loss = line.bytes[static_cast<std::size_t>(KernelSize::logits)] > 0;
+      Operator& one = memory(line.name, is_loss ? OperatorClass::loss : OperatorClass::elementwise,
+                             static_cast<Pass>(line.pass), bytes_of_all(line.bytes), line.launches);
+      one.saved_bytes = bytes_of_all(line.kept);
+      one.workspace_bytes = bytes_of_all(line.workspace);
+      one.traffic = line.traffic;
+      one.ends_block = list.stops_early && line.ends_block;
+    }
+    return std::move(operators_);
+  }
+
  private:
+  // Queries, keys and values, gates and ups are products of their own.
+  void split_products() {
+    const std::size_t count = operators_.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<std::int64_t> widths;
+      if (operators_[i].name == "qkv") {
+        widths = {heads_ / split_, model_.kv_size() / split_, model_.kv_size() / split_};
+      } else if (operators_[i].name == "gate and up") {
+        widths = {model_.mlp_size / split_, model_.mlp_size / split_};
+      }
+      if (widths.empty() || !operators_[i].product) continue;
+      const auto narrow = [&](MatrixProduct product, std::int64_t width) {
+        (operators_[i].pass == Pass::forward          ? product.columns
+         : operators_[i].pass == Pass::backward_input ? product.inner
+                                                      : product.rows) = width;
+        return product;
+      };
+      const MatrixProduct whole = *operators_[i].product;
+      operators_[i].product = narrow(whole, widths.front());
+      operators_[i].flops = operators_[i].product->flops();
+      for (std::size_t part = 1; part < widths.size(); ++part) {
+        const MatrixProduct product = narrow(whole, widths[part]);
+        Operator& one = append(operators_[i].name, OperatorClass::matmul, operators_[i].pass);
+        one.product = product;
+        one.flops = product.flops();
+      }
+    }
+  }
+
   Operator& append(std::string name, OperatorClass of, Pass pass) {
     Operator& one = operators_.emplace_back();
     one.name = std::move(name);
@@ -256,8 +340,9 @@ class OperatorsBuilder {
     Operator& forward = elementwise("head norms", Pass::forward, 2 * value_ * values, 2);
     forward.saved_bytes = value_ * values;
     forward.parameters = static_cast<double>(2 * model_.head_size());
-    elementwise("head norms", Pass::backward_input, 3 * value_ * values, 2);
-    elementwise("head norms", Pass::backward_weight, 2 * value_ * values, 2);
+    forward.is_optional = true;
+    elementwise("head norms", Pass::backward_input, 3 * value_ * values, 2).is_optional = true;
+    elementwise("head norms", Pass::backward_weight, 2 * value_ * values, 2).is_optional = true;
   }
 
   void rotate(std::int64_t width) {
@@ -378,8 +463,10 @@ class OperatorsBuilder {
     const double copies =
         static_cast<double>(tokens_ * model_.experts_per_token) * static_cast<double>(hidden_);
     // The experts' outputs are kept for the gradient of the router's weights.
-    elementwise("permute", Pass::forward, 4 * value_ * copies, 2).saved_bytes = value_ * copies;
-    elementwise("permute", Pass::backward_input, 4 * value_ * copies, 2);
+    Operator& permute = elementwise("permute", Pass::forward, 4 * value_ * copies, 2);
+    permute.saved_bytes = value_ * copies;
+    permute.is_optional = true;
+    elementwise("permute", Pass::backward_input, 4 * value_ * copies, 2).is_optional = true;
   }
 
   // ---- Around both parts of a block
@@ -451,9 +538,11 @@ std::vector<Operator> layer_operators(const Model& model, int layer, const Train
   OperatorsBuilder builder(model, training, software);
   if (model.is_listed()) return builder.listed(model.list[static_cast<std::size_t>(layer)]);
   if (model.is_embedding(layer)) return builder.embedding();
-  if (model.is_head(layer)) return builder.head();
-  if (model.architecture == Architecture::mlp) return builder.linear_block();
-  return builder.decoder_block();
+  const bool is_head = model.is_head(layer);
+  if (!is_head && model.architecture == Architecture::mlp) return builder.linear_block();
+  std::vector<Operator> counted = is_head ? builder.head() : builder.decoder_block();
+  if (!software.kernels) return counted;
+  return OperatorsBuilder(model, training, software).listed_kernels(std::move(counted), is_head);
 }
 
 }  // namespace pipesim

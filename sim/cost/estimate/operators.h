@@ -71,10 +71,13 @@ struct Operator {
   Recompute::Part part = nullptr;
   double part_share = 1;  // of its time
   double remade_bytes = 0;
-  double parameters = 0;          // held by this rank
-  bool is_score_traffic = false;  // bytes of the matrix of scores
-  bool hides_reduction = false;   // a weight gradient that may overlap a reduction
-  bool is_hidden = false;         // a reduction that may
+  double parameters = 0;              // held by this rank
+  bool is_score_traffic = false;      // bytes of the matrix of scores
+  bool hides_reduction = false;       // a weight gradient that may overlap a reduction
+  bool is_hidden = false;             // a reduction that may
+  bool is_optional = false;           // of some models: never in software's list of kernels
+  Traffic traffic = Traffic::stream;  // of listed kernels
+  bool ends_block = false;            // is not computed again by software that stops early
 };
 
 // Parameters of a layer on each of so many tensor-parallel ranks.

@@ -29,6 +29,12 @@ double step_bytes(Precision precision, std::int64_t gradient_bytes) {
   return copy + check + scale + norm + clip_and_adam + back + 2 * gradient;
 }
 
+double listed_step_seconds(const DeviceSpec& device, const KernelList& list, double parameters) {
+  const double bytes = list.optimizer_bytes * parameters;
+  return std::max(ListedTimes(device, list).memory_seconds(Traffic::optimizer, bytes, 0),
+                  static_cast<double>(list.host_step_ns) * 1e-9);
+}
+
 // For a pipeline rank's first device.
 struct ReplicaGroups {
   Group sharers;  // the replicas that it shares states with
@@ -276,6 +282,7 @@ void add_replicas(const CostModel& model, const Placement& placement,
   if (reduces_each_pass(training)) add_reduction_rooms(training, placement, shares, costs);
 
   std::vector<std::int64_t> reduce_ns(ranks);
+  const SoftwareSpec& software = model.cluster().device.software;
   for (std::size_t r = 0; r < ranks; ++r) {
     double exchanged = 0;
     const Replicas replicas(model, mesh, static_cast<int>(r));
@@ -293,8 +300,11 @@ void add_replicas(const CostModel& model, const Placement& placement,
       exchanged += scatter.seconds() + sum.seconds();
     }
     const double step = parameters[r] * step_bytes(training.precision, training.gradient_bytes) *
-                        model.cluster().device.software.optimizer_traffic / training.shards();
-    const double step_seconds = memory_seconds(model.cluster().device, step, 0);
+                        software.optimizer_traffic / training.shards();
+    const double step_seconds = software.kernels
+                                    ? listed_step_seconds(model.cluster().device, *software.kernels,
+                                                          parameters[r] / training.shards())
+                                    : memory_seconds(model.cluster().device, step, 0);
     // If gradients are reduced by actions, the rest counts as the step's.
     costs.optimizer_ns.push_back(to_ns(step_seconds + (reduces_beside ? exchanged : 0)));
     reduce_ns[r] = reduces_beside ? 0 : to_ns(exchanged);

@@ -104,6 +104,31 @@ Precision parse_precision(std::string_view name, std::string_view where) {
   return static_cast<Precision>(known - precision_names.begin());
 }
 
+double flops_of_values(const DeviceSpec& device) {
+  for (const Precision precision :
+       {Precision::bf16, Precision::fp16, Precision::tf32, Precision::fp32, Precision::fp8}) {
+    const auto& peak = device.flops_per_second[static_cast<std::size_t>(precision)];
+    if (peak) return *peak;
+  }
+  throw input_error(device.name + ": it has no peak rate");
+}
+
+KernelRates kernels_of(const DeviceSpec& device) {
+  if (device.kernels) return *device.kernels;
+  const DeviceSpec measured = find_device("h100-sxm-80gb");
+  const double compute = flops_of_values(device) / flops_of_values(measured) * device.clock_share;
+  const double memory = static_cast<double>(device.memory_bytes_per_second) /
+                        static_cast<double>(measured.memory_bytes_per_second);
+  KernelRates rates = *measured.kernels;
+  rates.product_flops_per_second *= compute;
+  for (double& bytes : rates.bytes_per_second) bytes *= memory;
+  for (AttentionRates& library : rates.attention) {
+    library.forward.flops_per_second *= compute;
+    library.backward.flops_per_second *= compute;
+  }
+  return rates;
+}
+
 void require_rate(const DeviceSpec& device, Precision precision) {
   if (device.flops_per_second[static_cast<std::size_t>(precision)]) return;
   std::vector<std::string_view> known;
@@ -146,6 +171,9 @@ DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base)
                    [&](const JsonCursor& matmul) { read_matmul(matmul, sources, device.matmul); });
   members.optional("reached",
                    [&](const JsonCursor& reached) { read_reached(reached, sources, device); });
+  members.optional("kernels", [&](const JsonCursor& kernels) {
+    device.kernels = read_kernel_rates(kernels, sources);
+  });
   members.optional("software", [&](const JsonCursor& software) {
     read_software(software, device.kind, device.software);
   });

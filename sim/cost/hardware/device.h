@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/cost/hardware/kernel_rates.h"
 #include "sim/cost/hardware/software.h"
 
 namespace pipesim {
@@ -69,12 +70,22 @@ struct DeviceSpec {
   // The least time per key for a block of queries, which goes through keys one after another.
   std::int64_t fused_attention_key_ns = 0;
   double clock_share = 1;  // of compute rates, under a power cap
+  // Measured by kernel, for software that lists its kernels; else scaled from another device's by
+  // peak and memory bandwidth (kernels_of()).
+  std::optional<KernelRates> kernels;
 
   SoftwareSpec software;  // the usual one on it, or the one asked for
 
   // Keys whose values are recalled or carried over, not checked; without the software's.
   std::vector<std::string> unverified;
 };
+
+// The peak rate of 16-bit values, or else of wider ones.
+double flops_of_values(const DeviceSpec& device);
+
+// The device's own measured rates, or those of an H100 SXM times the ratio of peaks and of memory
+// bandwidths.
+KernelRates kernels_of(const DeviceSpec& device);
 
 // Throws an input error of --precision if the device has no rate for it; it lists those that exist.
 void require_rate(const DeviceSpec& device, Precision precision);

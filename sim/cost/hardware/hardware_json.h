@@ -106,6 +106,10 @@ std::vector<Item> read_by_nodes(const JsonCursor& list, const Sources& sources, 
 // it changes if it names no base itself.
 DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base = {});
 
+// The sections `kernels` of a device and of software.
+KernelRates read_kernel_rates(const JsonCursor& object, const Sources& sources);
+KernelList read_kernel_list(const JsonCursor& object, const Sources& sources);
+
 // Keeps a base's unverified keys except those that `object` gives itself, and adds the object's
 // own.
 void replace_unverified(const JsonCursor& object, std::vector<std::string> own,

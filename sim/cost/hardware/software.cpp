@@ -81,6 +81,9 @@ void read_values(Section& section, SoftwareSpec& software) {
   section.optional("gathers_again", software.gathers_again, read_flag);
   section.optional("keeps_both_gradients", software.keeps_both_gradients, read_flag);
   section.optional("layers", software.deals_by_cost, read_deal);
+  section.members().optional("kernels", [&](const JsonCursor& kernels) {
+    software.kernels = read_kernel_list(kernels, section.sources());
+  });
 }
 
 SoftwareSpec find_base(const JsonCursor& base, const std::string& device) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/cost/hardware/kernel_list.h"
 #include "traces/base/json_reader.h"
 
 namespace pipesim {
@@ -83,6 +84,10 @@ struct SoftwareSpec {
   bool keeps_gathered = false;  // inputs gathered by sequence parallelism are kept for the backward
   bool gathers_again = true;    // they are gathered again for weight gradients
   bool deals_by_cost = false;   // distributes layers to stages by FLOPs, the head like any other
+
+  // Replaces what is counted of kernels that move bytes, and all times above that are not of
+  // communication: needs a device's rates by kernel.
+  std::optional<KernelList> kernels;
 
   std::vector<std::string> unverified;  // keys
 };

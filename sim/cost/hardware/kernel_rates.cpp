@@ -1,0 +1,83 @@
+#include "sim/cost/hardware/kernel_rates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim/cost/hardware/hardware_json.h"
+#include "traces/base/error.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+constexpr std::int64_t longest_ramp = 1 << 20;
+constexpr std::array<std::string_view, traffic_count> traffic_names{"stream", "norm", "optimizer"};
+
+std::int64_t read_ramp(const JsonCursor& value) { return value.integer(0, longest_ramp); }
+
+AttentionRate read_attention(const JsonCursor& object, const Sources& sources) {
+  AttentionRate rate;
+  Section section(object, sources);
+  section.required("rate", rate.flops_per_second, read_flops);
+  section.optional("ramp", rate.ramp, read_ramp);
+  section.optional("start", rate.start_ns, read_time);
+  section.finish();
+  return rate;
+}
+
+std::vector<AttentionRates> read_libraries(const JsonCursor& object, const Sources& sources) {
+  const auto* members = object.value().get_if<JsonValue::Object>();
+  if (members == nullptr || members->empty()) {
+    object.fail("must be an object: rates by the name of a library of attention");
+  }
+  std::vector<AttentionRates> libraries;
+  JsonMembers known(object);
+  for (const auto& [name, value] : *members) {
+    JsonMembers directions(known.required(name));
+    libraries.push_back({name, read_attention(directions.required("forward"), sources),
+                         read_attention(directions.required("backward"), sources)});
+    directions.finish();
+  }
+  return libraries;
+}
+
+}  // namespace
+
+std::string_view traffic_name(Traffic traffic) {
+  return traffic_names[static_cast<std::size_t>(traffic)];
+}
+
+const AttentionRates& KernelRates::attention_of(const std::string& library,
+                                                const std::string& device) const {
+  const auto found = std::ranges::find(attention, library, &AttentionRates::name);
+  if (found != attention.end()) return *found;
+  std::vector<std::string> known;
+  for (const AttentionRates& one : attention) known.push_back(one.name);
+  throw input_error(
+      fmt::format("--software: {}; give {} its rates (kernels.attention), or the software another",
+                  unknown_name("library of attention", library, known), device));
+}
+
+KernelRates read_kernel_rates(const JsonCursor& object, const Sources& sources) {
+  KernelRates rates;
+  Section section(object, sources);
+  section.required("product_rate", rates.product_flops_per_second, read_flops);
+  section.optional("product_ramp", rates.product_ramp, read_ramp);
+  section.optional("product_start", rates.product_start_ns, read_time);
+  section.optional("fp8", rates.fp8, read_factor);
+  section.optional("epilogue", rates.epilogue, read_part);
+  section.optional("sustained", rates.sustained, read_share);
+  for (std::size_t i = 0; i < traffic_names.size(); ++i) {
+    section.required(traffic_names[i], rates.bytes_per_second[i], [](const JsonCursor& value) {
+      return static_cast<double>(read_bandwidth(value));
+    });
+  }
+  section.optional("start", rates.start_ns, read_time);
+  rates.attention = read_libraries(section.members().required("attention"), sources);
+  section.finish();
+  return rates;
+}
+
+}  // namespace pipesim
