@@ -9,6 +9,7 @@ from activation_bytes import BytesRow, activation_bytes
 from goodput_figures import GoodputFigures, goodput_figures
 from hardware import Hardware, all_hardware
 from layouts import Layout, read_layouts
+from one_gpu import OneGpuRow, one_gpu_rows
 from plans import Plans, read_plans, stale
 from predictions import Outcome, predict_possible, predict_rows
 from products import ProductRow, examine_products
@@ -37,6 +38,7 @@ class Findings:
     v_shapes: list[Figure]
     dualpipes: list[Figure]
     goodput: GoodputFigures
+    one_gpu: list[OneGpuRow]
     layouts: list[Layout]  # that are published
     plans: Plans
     stale_plans: list[str]  # what the plans say that is no longer so
@@ -82,6 +84,7 @@ def examine(pipesim: Pipesim, folder: Path = DATA) -> Findings:
         v_shapes=controllable_memory(pipesim, folder),
         dualpipes=dualpipes(pipesim),
         goodput=goodput_figures(pipesim, folder),
+        one_gpu=one_gpu_rows(pipesim, folder),
         layouts=layouts,
         plans=plans,
         stale_plans=stale(pipesim, plans, layouts, rows, hardware),

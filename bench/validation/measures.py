@@ -28,6 +28,10 @@ SETS = (
 )
 
 
+# Software that ran on one GPU here.
+ONE_GPU = {"PyTorch": ("pytorch", "pytorch-compile"), "pipeexec": ("pipeexec",)}
+
+
 def by_use(
     name: str,
     outcomes: Iterable[Outcome],
@@ -118,6 +122,12 @@ def measure(findings: Findings) -> Measures:
     measures |= by_use(single, findings.of(Source.VTRAIN_SINGLE_NODE))
     for source in SETS:
         measures |= set_measures(source, findings.of(source))
+    for title, names in ONE_GPU.items():
+        some = [row for row in findings.one_gpu if row.software in names]
+        measures[f"one gpu, {title}, unseen"] = summarise([(row.name, row.error) for row in some])
+        measures[f"one gpu, {title}, peak memory, unseen"] = summarise(
+            [(row.name, row.peak_error) for row in some]
+        )
     measures |= choosing_measures(findings.of(Source.NANOTRON))
     for fitted, title in ((True, "fitted"), (False, "unseen")):
         some = [row for row in findings.products if row.product.fitted is fitted]

@@ -16,7 +16,7 @@ from report_plans import plan_tables
 from report_sets import set_tables
 from rows import DATA, Source, read_json
 from schedule_figures import Figure
-from tables import percent, rows_table, signed, spread, table, use_title
+from tables import GIB, percent, rows_table, signed, spread, table, use_title
 
 WORDS = Path(__file__).resolve().parent / "report.md"
 
@@ -219,6 +219,18 @@ def products_table(findings: Findings) -> str:
     return table(heads, rows)
 
 
+def one_gpu_table(findings: Findings) -> str:
+    rows = []
+    for row in findings.one_gpu:
+        times = [f"{1e3 * seconds:.1f}" for seconds in (row.measured_s, row.predicted_s)]
+        sizes = [f"{peak / GIB:.2f}" for peak in (row.measured_peak, row.predicted_peak)]
+        rows.append(
+            [row.software, row.name, *times, signed(row.error), *sizes, signed(row.peak_error)]
+        )
+    heads = ["software", "row", "measured, ms", "predicted, ms", "error, %"]
+    return table([*heads, "peak, GiB", "predicted, GiB", "error, %"], rows)
+
+
 def validation_report(findings: Findings, measures: Measures, folder: Path = DATA) -> str:
     """`folder` holds the figures that are listed but not predicted. The same findings
     give the same bytes."""
@@ -246,6 +258,7 @@ def validation_report(findings: Findings, measures: Measures, folder: Path = DAT
         "dualpipe": dualpipe_table(read_json(folder / "dualpipe.json")),
         "product_count": str(len(findings.products)),
         "products": products_table(findings),
+        "one_gpu": one_gpu_table(findings),
         "single_node": single_node_table(findings.of(Source.VTRAIN_SINGLE_NODE)),
     }
     return Template(WORDS.read_text()).substitute(tables)

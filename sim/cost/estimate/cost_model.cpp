@@ -28,10 +28,13 @@ void fill_states(StageCosts& costs, const Training& training, const SoftwareSpec
     const std::int64_t shards = is_sharded ? training.shards() : 1;
     return (parameters * bytes + shards - 1) / shards;
   };
-  const std::int64_t value = bytes_of(training.precision);
+  const bool is_wide = software.kernels && software.kernels->keeps_wide_weights;
+  const bool sums_wide = is_wide || (software.kernels && software.kernels->sums_in_products);
+  const std::int64_t value = is_wide ? 4 : bytes_of(training.precision);
   costs.weight_bytes = part(value, training.zero >= 3);
-  costs.gradient_bytes = part(training.gradient_bytes, training.zero >= 2) +
-                         to_bytes(static_cast<double>(parameters) * software.state_bytes);
+  costs.gradient_bytes =
+      part(std::max<std::int64_t>(training.gradient_bytes, sums_wide ? 4 : 0), training.zero >= 2) +
+      to_bytes(static_cast<double>(parameters) * software.state_bytes);
   if (software.keeps_both_gradients && training.gradient_bytes > value) {
     costs.gradient_bytes += part(value, training.zero >= 2);
   }
@@ -202,12 +205,16 @@ class Estimator {
         training_.precision == Precision::fp8 && is_wide ? Precision::bf16 : training_.precision;
     if (one.time_ns) return static_cast<double>(*one.time_ns) * 1e-9;
     if (by_kernel_ && !one.collective) {
-      if (one.product) return by_kernel_->product_seconds(precision, *one.product);
+      if (one.product) {
+        const double own = precision == Precision::fp8 ? software_.fp8_efficiency : 1;
+        return by_kernel_->product_seconds(precision, *one.product, factor() * own);
+      }
       if (one.flops == 0 || one.of != OperatorClass::attention) {
-        return by_kernel_->memory_seconds(one.traffic, one.bytes, one.kernels);
+        return by_kernel_->memory_seconds(one.traffic, one.bytes * traffic_of(one), one.kernels);
       }
       return by_kernel_->attention_seconds(precision, one.pass, one.flops,
-                                           training_.sequence_length);
+                                           training_.sequence_length,
+                                           factor() * software_.attention_efficiency);
     }
     if (one.product) {
       const double own = precision == Precision::fp8 ? software_.fp8_efficiency : 1;

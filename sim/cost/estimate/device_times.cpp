@@ -95,7 +95,8 @@ double ListedTimes::memory_seconds(Traffic traffic, double bytes, int launches) 
          launches * static_cast<double>(rates_.start_ns) * 1e-9;
 }
 
-double ListedTimes::product_seconds(Precision precision, const MatrixProduct& product) const {
+double ListedTimes::product_seconds(Precision precision, const MatrixProduct& product,
+                                    double factor) const {
   const auto rows = static_cast<double>(product.rows);
   const auto columns = static_cast<double>(product.columns);
   const auto inner = static_cast<double>(product.inner);
@@ -112,16 +113,16 @@ double ListedTimes::product_seconds(Precision precision, const MatrixProduct& pr
   const double moved = batch * value * inner * (rows + columns) + 2 * results;
   // A sum in fp32 is read and written.
   const double beyond = product.accumulates ? 8 - 2 : static_cast<double>(bytes_of(precision)) - 2;
-  return std::max(compute / rates_.sustained, moved / bandwidth) +
+  return std::max(compute / (rates_.sustained * factor), moved / bandwidth) +
          rates_.epilogue * beyond * results / bandwidth +
          static_cast<double>(rates_.product_start_ns) * 1e-9;
 }
 
 double ListedTimes::attention_seconds(Precision precision, Pass pass, double flops,
-                                      std::int64_t sequence) const {
+                                      std::int64_t sequence, double factor) const {
   const AttentionRate& rate = pass == Pass::forward ? attention_.forward : attention_.backward;
   const double ramp = 1 + static_cast<double>(rate.ramp) / static_cast<double>(sequence);
-  return flops * ramp / (rate.flops_per_second * share_of(precision) * rates_.sustained) +
+  return flops * ramp / (rate.flops_per_second * share_of(precision) * rates_.sustained * factor) +
          static_cast<double>(rate.start_ns) * 1e-9;
 }
 

@@ -29,9 +29,11 @@ class ListedTimes {
   ListedTimes(const DeviceSpec& device, const KernelList& list);
 
   double memory_seconds(Traffic traffic, double bytes, int launches) const;
-  double product_seconds(Precision precision, const MatrixProduct& product) const;
-  double attention_seconds(Precision precision, Pass pass, double flops,
-                           std::int64_t sequence) const;
+  // `factor` multiplies the rate, as do those of product_seconds() above.
+  double product_seconds(Precision precision, const MatrixProduct& product,
+                         double factor = 1) const;
+  double attention_seconds(Precision precision, Pass pass, double flops, std::int64_t sequence,
+                           double factor = 1) const;
 
  private:
   // Of this precision's rate relative to that of the measured 16 bits.

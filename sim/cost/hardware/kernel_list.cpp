@@ -115,6 +115,7 @@ KernelList read_kernel_list(const JsonCursor& object, const Sources& sources) {
   section.required("optimizer_bytes", list.optimizer_bytes, read_amount);
   section.optional("residual_bytes", list.residual_bytes,
                    [](const JsonCursor& value) { return value.integer(1, 8); });
+  section.optional("keeps_wide_weights", list.keeps_wide_weights, flag);
   section.required("block", list.block, read_lines);
   section.required("head", list.head, read_lines);
   section.finish();

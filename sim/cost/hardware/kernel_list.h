@@ -58,6 +58,7 @@ struct KernelList {
   std::int64_t host_step_ns = 0;    // of an optimizer's step
   double optimizer_bytes = 0;       // for each parameter
   std::int64_t residual_bytes = 2;  // of a value between blocks
+  bool keeps_wide_weights = false;  // in fp32, as under autocast, and so are gradients
   std::vector<KernelLine> block, head;
 
   // Whether its lines say what is kept: then nothing else is.

@@ -85,8 +85,8 @@ struct SoftwareSpec {
   bool gathers_again = true;    // they are gathered again for weight gradients
   bool deals_by_cost = false;   // distributes layers to stages by FLOPs, the head like any other
 
-  // Replaces what is counted of kernels that move bytes, and all times above that are not of
-  // communication: needs a device's rates by kernel.
+  // Replaces what is counted of kernels that move bytes and of what is kept, and the device's rates
+  // by its rates by kernel. The factors above apply to these.
   std::optional<KernelList> kernels;
 
   std::vector<std::string> unverified;  // keys

@@ -1,0 +1,303 @@
+// Software that lists its kernels, on devices that say what kernels reach: formulas, what a list
+// replaces, and files that say too little.
+#include "sim/cost/hardware/kernel_list.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "sim/cost/estimate/cost_model.h"
+#include "sim/cost/estimate/device_times.h"
+#include "sim/cost/hardware/cluster.h"
+#include "tests/errors.h"
+
+namespace pipesim {
+namespace {
+
+// Rates with which times are round numbers.
+constexpr const char* device_text = R"({"format":"pipesim-device","version":1,"name":"plain",
+  "peak":{"bf16":"100TFLOP/s","fp32":"50TFLOP/s"},"memory":"80GiB","memory_bandwidth":"1TB/s",
+  "multiprocessors":64,
+  "kernels":{"product_rate":"80TFLOP/s","product_ramp":1024,"product_start":"1us","fp8":2,
+    "epilogue":0.5,"sustained":0.8,"stream":"1TB/s","norm":"500GB/s","optimizer":"2TB/s",
+    "start":"3us","attention":{"mine":{
+      "forward":{"rate":"40TFLOP/s","ramp":100,"start":"5us"},
+      "backward":{"rate":"20TFLOP/s","ramp":300,"start":"7us"}}}}})";
+
+constexpr const char* list_text = R"("attention":"mine","optimizer_bytes":30,
+  "host_forward":{"product":"1us","kernel":"1us"},"host_backward":{"product":"1us","kernel":"1us"},
+  "block":[{"kernel":"norms","pass":"forward","launches":2,"traffic":"norm","bytes":{"hidden":8}},
+           {"kernel":"gates","pass":"forward","only":"llama","bytes":{"mlp":6}},
+           {"kernel":"last","pass":"forward","ends_block":true,"bytes":{"hidden":2,"weights":1}},
+           {"kernel":"norms","pass":"input_gradient","bytes":{"heads":4,"keys":2}},
+           {"kernel":"sums","pass":"weight_gradient","bytes":{"weights":18}}],
+  "head":[{"kernel":"loss","pass":"forward","bytes":{"logits":14}}])";
+
+SoftwareSpec software_of(const std::string& kernels) {
+  return parse_software(R"({"format":"pipesim-software","version":1,"name":"mine",)"
+                        R"("values":{"kernels":{)" +
+                            kernels + "}}}",
+                        "s.json", "plain");
+}
+
+Cluster cluster_of(const SoftwareSpec& software) {
+  Cluster cluster = find_cluster("dgx-h100");
+  cluster.device = parse_device(device_text, "d.json");
+  cluster.device.software = software;
+  return cluster;
+}
+
+Model model_of(Architecture architecture) {
+  Model model;
+  model.architecture = architecture;
+  model.blocks = 4;
+  model.hidden_size = 1024;
+  model.heads = 8;
+  model.kv_heads = architecture == Architecture::llama ? 2 : 8;
+  model.mlp_size = 4096;
+  model.vocabulary_size = 32'000;
+  model.max_sequence_length = 2048;
+  return model;
+}
+
+Training training_of(std::int64_t sequences = 1) {
+  Training training;
+  training.micro_batch_size = sequences;
+  training.sequence_length = 2048;
+  training.attention = Attention::fused;
+  return training;
+}
+
+TEST(KernelTimes, FollowTheirFormulas) {
+  const DeviceSpec device = parse_device(device_text, "d.json");
+  const SoftwareSpec software = software_of(list_text);
+  const ListedTimes times(device, *software.kernels);
+  EXPECT_NEAR(times.memory_seconds(Traffic::norm, 1e9, 2), 2e-3 + 6e-6, 1e-12);
+  EXPECT_NEAR(times.memory_seconds(Traffic::optimizer, 1e9, 0), 5e-4, 1e-12);
+  // Full, of a long inner dimension: 2 m n k (1 + 1024 / k) at 80 TFLOP/s x 0.8.
+  MatrixProduct product{1, 4096, 4096, 4096};
+  const double long_one = 2 * std::pow(4096.0, 3) * 1.25 / 64e12;
+  EXPECT_NEAR(times.product_seconds(Precision::bf16, product), long_one + 1e-6, 1e-12);
+  EXPECT_NEAR(times.product_seconds(Precision::fp8, product), long_one / 2 + 1e-6, 1e-12);
+  EXPECT_NEAR(times.product_seconds(Precision::bf16, product, 0.5), 2 * long_one + 1e-6, 1e-12);
+  // Half of the rate, and results of two bytes more.
+  EXPECT_NEAR(times.product_seconds(Precision::fp32, product),
+              2 * long_one + 0.5 * 2 * 4096 * 4096 / 1e12 + 1e-6, 1e-12);
+  product.accumulates = true;
+  EXPECT_NEAR(times.product_seconds(Precision::bf16, product),
+              long_one + 0.5 * 6 * 4096 * 4096 / 1e12 + 1e-6, 1e-12);
+  // A quarter of the multiprocessors: 16 tiles of 128 x 128 on 64.
+  const MatrixProduct small{1, 512, 512, 1024};
+  EXPECT_NEAR(times.product_seconds(Precision::bf16, small),
+              4 * 2 * 512.0 * 512 * 1024 * 2 / 64e12 + 1e-6, 1e-12);
+  // Bytes count where there are few operations.
+  const MatrixProduct thin{1, 8, 8192, 8192};
+  EXPECT_GE(times.product_seconds(Precision::bf16, thin), 2.0 * 8192 * 8192 / 1e12);
+  EXPECT_NEAR(times.attention_seconds(Precision::bf16, Pass::forward, 32e9, 100),
+              2 * 32e9 / 32e12 + 5e-6, 1e-12);
+  EXPECT_NEAR(times.attention_seconds(Precision::bf16, Pass::backward_input, 32e9, 300),
+              2 * 32e9 / 16e12 + 7e-6, 1e-12);
+}
+
+double seconds_of(const LayerEstimate& layer, const std::string& name, Pass pass) {
+  double seconds = 0;
+  for (std::size_t i = 0; i < layer.operators.size(); ++i) {
+    const Operator& one = layer.operators[i];
+    if (one.name == name && one.pass == pass && !one.product) seconds += layer.seconds[i];
+  }
+  return seconds;
+}
+
+TEST(KernelList, ReplacesWhatIsCounted) {
+  const Cluster cluster = cluster_of(software_of(list_text));
+  for (const Architecture architecture : {Architecture::gpt, Architecture::llama}) {
+    const CostModel model(model_of(architecture), cluster, training_of(2));
+    const LayerEstimate& block = model.layer(1);
+    const double tokens = 4096;
+    const double keys = architecture == Architecture::llama ? 256 : 1024;
+    const double mlp = architecture == Architecture::llama ? 3 * 4096 : 2 * 4096;
+    const double weights = 1024 * (2 * 1024 + 2 * keys + mlp);
+    EXPECT_NEAR(seconds_of(block, "norms", Pass::forward), 8 * tokens * 1024 / 5e11 + 6e-6, 1e-12);
+    EXPECT_NEAR(seconds_of(block, "gates", Pass::forward),
+                architecture == Architecture::llama ? 6 * tokens * 4096 / 1e12 + 3e-6 : 0, 1e-12);
+    EXPECT_NEAR(seconds_of(block, "last", Pass::forward),
+                (2 * tokens * 1024 + weights) / 1e12 + 3e-6, 1e-12);
+    EXPECT_NEAR(seconds_of(block, "norms", Pass::backward_input),
+                tokens * (4 * 1024 + 2 * keys) / 1e12 + 3e-6, 1e-12);
+    EXPECT_NEAR(seconds_of(block, "sums", Pass::backward_weight), 18 * weights / 1e12 + 3e-6,
+                1e-12);
+    EXPECT_NEAR(seconds_of(model.layer(5), "loss", Pass::forward),
+                14 * tokens * 32'000 / 1e12 + 3e-6, 1e-12);
+    // Nothing else moves bytes.
+    double listed = 0;
+    for (const char* name : {"norms", "gates", "last"}) {
+      listed += seconds_of(block, name, Pass::forward);
+    }
+    EXPECT_NEAR(block.forward[static_cast<std::size_t>(OperatorClass::elementwise)], listed, 1e-12);
+  }
+}
+
+TEST(KernelList, SplitsProductsOfAGatedModel) {
+  const std::string apart = std::string(list_text) + R"(,"splits_products":true)";
+  const auto products = [&](const std::string& text, Architecture architecture) {
+    const CostModel model(model_of(architecture), cluster_of(software_of(text)), training_of());
+    double flops = 0;
+    int count = 0;
+    for (const Operator& one : model.layer(1).operators) {
+      if (!one.product) continue;
+      flops += one.product->flops();
+      count += one.pass == Pass::forward;
+    }
+    return std::pair(count, flops);
+  };
+  const auto [together, flops] = products(list_text, Architecture::llama);
+  EXPECT_EQ(together, 4);
+  EXPECT_EQ(products(apart, Architecture::llama), std::pair(7, flops));
+  EXPECT_EQ(products(apart, Architecture::gpt).first, 4);
+}
+
+TEST(KernelList, StopsRecomputationEarly) {
+  Training training = training_of();
+  training.recompute.full = true;
+  const auto again = [&](const std::string& text) {
+    const CostModel model(model_of(Architecture::llama), cluster_of(software_of(text)), training);
+    double sum = 0;
+    for (const double seconds : model.layer(1).recompute) sum += seconds;
+    double forward = 0;
+    for (const double seconds : model.layer(1).forward) forward += seconds;
+    return std::pair(sum, forward);
+  };
+  const auto [whole, forward] = again(list_text);
+  EXPECT_NEAR(whole, forward, 1e-12);
+  const auto [early, same] = again(std::string(list_text) + R"(,"stops_early":true)");
+  const DeviceSpec device = parse_device(device_text, "d.json");
+  const SoftwareSpec software = software_of(list_text);
+  const ListedTimes times(device, *software.kernels);
+  const double weights = 1024 * (2 * 1024 + 2 * 256 + 3 * 4096);
+  EXPECT_NEAR(whole - early,
+              times.product_seconds(Precision::bf16, {1, 2048, 1024, 4096}) +
+                  times.memory_seconds(Traffic::stream, 2 * 2048 * 1024 + weights, 1),
+              1e-12);
+}
+
+// The processor's time counts as far as the device has less to do, over all layers.
+TEST(KernelList, WaitsForLaunches) {
+  const auto iteration = [&](const char* launch) {
+    std::string text = list_text;
+    for (std::size_t at; (at = text.find("\"1us\"")) != std::string::npos;) {
+      text.replace(at + 1, 3, launch);
+    }
+    const CostModel model(model_of(Architecture::llama), cluster_of(software_of(text)),
+                          training_of());
+    double seconds = 0;
+    double launches = 0;
+    for (int layer = 0; layer < 6; ++layer) {
+      const LayerEstimate& one = model.layer(layer);
+      seconds += static_cast<double>(one.costs.forward_ns + one.costs.backward_ns()) * 1e-9;
+      launches += one.launch_seconds[0] + one.launch_seconds[1];
+    }
+    return std::pair(seconds, launches);
+  };
+  const double device = iteration("0us").first;
+  const auto [quick, few] = iteration("2us");
+  EXPECT_LT(few, device);
+  EXPECT_NEAR(quick, device, 1e-8);
+  const auto [slow, many] = iteration("400us");
+  EXPECT_GT(many, device);
+  EXPECT_NEAR(slow, many, 1e-6);
+}
+
+TEST(KernelList, SaysWhatIsKept) {
+  const std::string kept =
+      std::string(list_text).replace(std::string(list_text).find(R"("bytes":{"hidden":8})"), 20,
+                                     R"("bytes":{"hidden":8},"kept":{"hidden":6,"weights":2})");
+  Training training = training_of();
+  const auto costs = [&](const std::string& text) {
+    return CostModel(model_of(Architecture::llama), cluster_of(software_of(text)), training)
+        .layer(1)
+        .costs;
+  };
+  const double weights = 1024 * (2 * 1024 + 2 * 256 + 3 * 4096);
+  EXPECT_EQ(costs(kept).activation_bytes, std::llround(6 * 2048.0 * 1024 + 2 * weights));
+  EXPECT_NE(costs(list_text).activation_bytes, costs(kept).activation_bytes);
+  training.recompute.full = true;
+  EXPECT_EQ(costs(kept + R"(,"residual_bytes":4)").activation_bytes, 4 * 2048 * 1024);
+  const StageCosts wide = costs(kept + R"(,"keeps_wide_weights":true)");
+  EXPECT_EQ(wide.gradient_bytes, wide.weight_bytes);
+  EXPECT_EQ(wide.optimizer_bytes, 2 * wide.weight_bytes);
+  EXPECT_EQ(wide.weight_bytes, 2 * costs(kept).weight_bytes);
+}
+
+// A device without a table has an H100's, by the ratio of peaks and of memory's rates.
+TEST(KernelRates, AreScaledForADeviceWithoutThem) {
+  DeviceSpec device = find_device("h100-sxm-80gb");
+  const KernelRates measured = kernels_of(device);
+  device.kernels.reset();
+  EXPECT_EQ(kernels_of(device).product_flops_per_second, measured.product_flops_per_second);
+  for (auto& peak : device.flops_per_second) {
+    if (peak) *peak /= 2;
+  }
+  device.memory_bytes_per_second *= 3;
+  const KernelRates scaled = kernels_of(device);
+  EXPECT_DOUBLE_EQ(scaled.product_flops_per_second, measured.product_flops_per_second / 2);
+  EXPECT_DOUBLE_EQ(scaled.attention[0].backward.flops_per_second,
+                   measured.attention[0].backward.flops_per_second / 2);
+  EXPECT_DOUBLE_EQ(scaled.bytes_per_second[1], 3 * measured.bytes_per_second[1]);
+  EXPECT_EQ(scaled.product_ramp, measured.product_ramp);
+}
+
+TEST(KernelList, EveryPresetRunsOnEveryDevice) {
+  for (const char* software : {"pytorch", "pytorch-compile", "pipeexec"}) {
+    for (const std::string& name : known_clusters()) {
+      SCOPED_TRACE(name + " " + software);
+      Cluster cluster = find_cluster(name);
+      cluster.device.software = find_software(software, cluster.device.kind);
+      Training training = training_of();
+      if (!cluster.device.flops_per_second[static_cast<std::size_t>(Precision::bf16)]) {
+        training.precision = Precision::fp32;
+      }
+      const CostModel model(model_of(Architecture::llama), cluster, training);
+      EXPECT_GT(model.layer(1).costs.forward_ns, 0);
+      EXPECT_GT(model.layer(1).costs.backward_ns(), model.layer(1).costs.forward_ns);
+    }
+  }
+}
+
+TEST(KernelList, SaysWhereAFileIsWrong) {
+  const auto refused = [](const std::string& from, const std::string& to) {
+    std::string text = list_text;
+    text.replace(text.find(from), from.size(), to);
+    return testing::input_error_of([&] { software_of(text); });
+  };
+  EXPECT_NE(refused(R"("hidden":8)", R"("width":8)").find("unknown key 'width'"),
+            std::string::npos);
+  EXPECT_NE(refused(R"("pass":"forward")", R"("pass":"backward")").find("unknown pass 'backward'"),
+            std::string::npos);
+  EXPECT_NE(refused(R"("traffic":"norm")", R"("traffic":"disk")").find("unknown traffic 'disk'"),
+            std::string::npos);
+  EXPECT_NE(refused(R"("hidden":8)", R"("hidden":-1)").find("must be between 0 and 1000"),
+            std::string::npos);
+  EXPECT_NE(refused(R"("only":"llama")", R"("only":"bert")").find("unknown architecture 'bert'"),
+            std::string::npos);
+  EXPECT_NE(refused(R"("optimizer_bytes":30,)", "").find("key 'optimizer_bytes' is missing"),
+            std::string::npos);
+  std::string other = list_text;
+  other.replace(other.find("mine"), 4, "yours");
+  const std::string error = testing::input_error_of([&] {
+    CostModel(model_of(Architecture::gpt), cluster_of(software_of(other)), training_of());
+  });
+  EXPECT_NE(error.find("unknown library of attention 'yours'; known, nearest first: mine"),
+            std::string::npos)
+      << error;
+  std::string device = device_text;
+  device.replace(device.find(R"("norm":"500GB/s",)"), 17, "");
+  EXPECT_NE(testing::input_error_of([&] {
+              parse_device(device, "d.json");
+            }).find("kernels: key 'norm' is missing"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace pipesim
