@@ -15,8 +15,8 @@
 
 namespace pipesim {
 
-// Finds the spans of one iteration by action, exchanges with replicas also by rank. Stores indices: valid
-// as long as no span moves.
+// Finds the spans of one iteration by action, exchanges with replicas also by rank. Stores indices:
+// valid as long as no span moves.
 class SpanIndex {
  public:
   struct Entry {

@@ -84,7 +84,7 @@ def examine(pipesim: Pipesim, folder: Path = DATA) -> Findings:
         v_shapes=controllable_memory(pipesim, folder),
         dualpipes=dualpipes(pipesim),
         goodput=goodput_figures(pipesim, folder),
-        one_gpu=one_gpu_rows(pipesim, folder),
+        one_gpu=one_gpu_rows(pipesim, folder=folder),
         layouts=layouts,
         plans=plans,
         stale_plans=stale(pipesim, plans, layouts, rows, hardware),

@@ -28,9 +28,11 @@ class OneGpuRow:
         return self.predicted_peak / self.measured_peak - 1
 
 
-def flags(pipesim: Pipesim, software: str, model: Json, row: Json, microbatches: int) -> list[str]:
+def flags(
+    pipesim: Pipesim, cluster: str, software: str, model: Json, row: Json, microbatches: int
+) -> list[str]:
     return [
-        *("--model", pipesim.file(model), "--cluster", "dgx-h100", "--software", software),
+        *("--model", pipesim.file(model), "--cluster", cluster, "--software", software),
         *("--schedule", "1f1b", "--stages", "1", "--microbatches", str(microbatches)),
         *("--micro-batch-size", str(row["micro_batch"]), "--sequence-length", str(row["seq"])),
         *("--attention", "fused", "--precision", "bf16", "--recompute", row["recompute"]),
@@ -56,8 +58,15 @@ def step_model(row: Json) -> Json:
     return model | ({"kv_heads": row["kv_heads"]} if row["model"] == "llama" else {})
 
 
-def one_gpu_rows(pipesim: Pipesim, folder: Path = DATA) -> list[OneGpuRow]:
+def one_gpu_rows(
+    pipesim: Pipesim,
+    cluster: str = "dgx-h100",
+    files: dict[str, str] | None = None,
+    folder: Path = DATA,
+) -> list[OneGpuRow]:
+    """`cluster` and `files`, by the names of software: to be predicted with instead of presets."""
     file = read_json(folder / "one_gpu.json")
+    files = files or {}
     asked: list[tuple[str, Json, Json, int, float, int]] = []
     for row in file["pytorch_steps"]:
         software = "pytorch-compile" if row["compile"] else "pytorch"
@@ -69,7 +78,7 @@ def one_gpu_rows(pipesim: Pipesim, folder: Path = DATA) -> list[OneGpuRow]:
         model = file["pipeexec_models"][row["model"]]
         asked.append(("pipeexec", model, row, 8, row["iteration"] / 1e9, row["peak"]))
     results = pipesim.predict(
-        flags(pipesim, software, model, row, microbatches)
+        flags(pipesim, cluster, files.get(software, software), model, row, microbatches)
         for software, model, row, microbatches, _, _ in asked
     )
     return [
