@@ -59,9 +59,11 @@ double parse_part(const std::string& text, std::string_view flag) {
                   flag, quote(text)));
 }
 
-// Published GPTs kept the matrix of scores, later models did not.
-Attention usual_attention(const Model& model) {
-  return model.architecture == Architecture::gpt ? Attention::unfused : Attention::fused;
+// Published GPTs kept the matrix of scores, later models did not, and no software that names its
+// library of attention.
+Attention usual_attention(const Model& model, const SoftwareSpec& software) {
+  const bool keeps_scores = model.architecture == Architecture::gpt && !software.kernels;
+  return keeps_scores ? Attention::unfused : Attention::fused;
 }
 
 [[noreturn]] void refuse_missing(std::string_view what, const std::vector<std::string>& known) {
@@ -88,7 +90,7 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
        "shards norms and dropout by tokens over T ranks"},
       {"--recompute", &flags.recompute, "none|full|LIST",
        "attention, norms, activation, products; see below"},
-      {"--attention", &flags.attention, "HOW", "fused or unfused; default unfused for a gpt"},
+      {"--attention", &flags.attention, "HOW", "fused or unfused; default by model and software"},
       {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
       {"--zero", &flags.replicas.zero, "0|1|2|3", "shards optimizer, gradients, weights"},
       {"--shard-over", &flags.replicas.shard_over, "N",
@@ -165,7 +167,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
   }
   if (flags.devices) request.devices = parse_count(*flags.devices, "--devices");
   training.sequence_parallel = flags.sequence_parallel;
-  training.attention = usual_attention(model);
+  training.attention = usual_attention(model, request.cluster.device.software);
   if (flags.recompute) training.recompute = parse_recompute(*flags.recompute);
   if (flags.attention) {
     if (model.is_listed() || model.architecture == Architecture::mlp) {

@@ -72,7 +72,7 @@ std::vector<FlagHelp> question_flags(PlanFlags& flags) {
       {"--global-batch", &model.global_batch, "N", "sequences per step, exactly"},
       {"--sequence-length", &model.sequence_length, "S",
        "tokens per sequence; default the model's longest"},
-      {"--attention", &model.attention, "HOW", "fused or unfused; default unfused for a gpt"},
+      {"--attention", &model.attention, "HOW", "fused or unfused; default by model and software"},
       {"--precision", &model.precision, "NAME", "as in pipesim; default bf16"},
       {"--gradient-bytes", &model.gradient_bytes, "2|4",
        "per gradient element; default as the weights"},

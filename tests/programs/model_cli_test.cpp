@@ -513,6 +513,17 @@ TEST(Refused, BrokenFilesWithTheirPlace) {
   expect_refused(schedule + " --cluster dgx-a100 --model none.json", 2, "cannot read 'none.json'");
 }
 
+// Software that lists its kernels names a library of attention, which fuses it.
+TEST(Attention, IsFusedByWhatNamesItsLibrary) {
+  const auto attention = [](const std::string& flags) {
+    return json_of(testing::small + flags)["training"]["attention"].get<std::string>();
+  };
+  EXPECT_EQ(attention(""), "unfused");
+  EXPECT_EQ(attention(" --software nemo"), "unfused");
+  EXPECT_EQ(attention(" --software pytorch"), "fused");
+  EXPECT_EQ(attention(" --software pytorch --attention unfused"), "unfused");
+}
+
 // A candidate that can't be says why, and is left out.
 TEST(Refused, CandidatesAreLeftOut) {
   const Json rows = json_of(
