@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -68,6 +69,44 @@ std::string layer_table(const Explanation& explanation, std::size_t width) {
         fmt::format("{} of {} layers; --json lists them all\n", shown, explanation.layers.size());
   }
   return out;
+}
+
+// Of software that lists them: what each takes of the layer's kernels, and the rate it reaches.
+std::string kernel_table(const LayerKind& kind, std::size_t width) {
+  constexpr std::array<std::string_view, pass_count> passes{"F", "I", "W"};
+  std::int64_t sum_ns = 0;
+  for (const KernelUse& one : kind.kernels) sum_ns += one.time_ns;
+  std::vector<std::string> labels{printable(kind.name) + ", us"};
+  Column pass{"pass", {}}, launches{"launches", {}}, time{"time", {}}, part{"%", {}},
+      work{"work", {}}, rate{"rate", {}};
+  for (const KernelUse& one : kind.kernels) {
+    labels.push_back(printable(one.name));
+    pass.cells.emplace_back(passes[static_cast<std::size_t>(one.pass)]);
+    launches.cells.push_back(std::to_string(one.launches));
+    time.cells.push_back(fmt::format("{:.1f}", static_cast<double>(one.time_ns) / 1e3));
+    part.cells.push_back(share(one.time_ns, sum_ns));
+    const auto ns = static_cast<double>(one.time_ns);
+    if (one.flops > 0) {
+      work.cells.push_back(fmt::format("{:.1f} GFLOP", one.flops / 1e9));
+      rate.cells.push_back(fmt::format("{:.0f} TFLOP/s", one.flops / ns / 1e3));
+    } else {
+      work.cells.push_back(fmt::format("{:.1f} MB", one.bytes / 1e6));
+      rate.cells.push_back(fmt::format("{:.0f} GB/s", one.bytes / ns));
+    }
+  }
+  return table(labels, {{"", {pass, launches, time, part, work, rate}}}, width);
+}
+
+std::string kernel_tables(const Explanation& explanation, std::size_t width) {
+  std::string out;
+  for (const LayerKind& kind : explanation.layers) {
+    if (!kind.kernels.empty()) out += kernel_table(kind, width) + "\n";
+  }
+  if (out.empty()) return out;
+  return wrap(fmt::format("kernels of one microbatch, at the rates by kernel of {}",
+                          explanation.kernel_rates_of),
+              static_cast<int>(width)) +
+         "\n" + out;
 }
 
 // Neighbouring ranks with the same times.
@@ -263,8 +302,9 @@ std::string unverified(const CostModel& model, const Explanation& explanation) {
 std::string explanation_report(const CostModel& model, const Explanation& explanation,
                                const Throughput& reached, std::int64_t memory_bytes, int width) {
   const auto columns = static_cast<std::size_t>(width);
-  return layer_table(explanation, columns) + "\n" + rank_time_table(explanation, reached, columns) +
-         "\n" + next_to_compute_table(explanation, columns) +
+  return layer_table(explanation, columns) + "\n" + kernel_tables(explanation, columns) +
+         rank_time_table(explanation, reached, columns) + "\n" +
+         next_to_compute_table(explanation, columns) +
          memory_table(explanation, memory_bytes, model.cluster().device.software.activation_memory,
                       columns) +
          "\n" + wrap(use_of_devices(model, reached) + unverified(model, explanation), width);

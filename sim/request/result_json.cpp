@@ -1,6 +1,10 @@
 #include "sim/request/result_json.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sim/cost/estimate/error_band.h"
 #include "sim/schedule/description.h"
@@ -59,15 +63,32 @@ Json uses_json(const TimeUses& uses, std::size_t count = time_use_count) {
   return json;
 }
 
+Json kernels_json(const std::vector<KernelUse>& kernels) {
+  constexpr std::array<std::string_view, pass_count> passes{"forward", "input_gradient",
+                                                            "weight_gradient"};
+  Json list = Json::array();
+  for (const KernelUse& one : kernels) {
+    list.push_back({{"kernel", one.name},
+                    {"pass", passes[static_cast<std::size_t>(one.pass)]},
+                    {"launches", one.launches},
+                    {"flops", one.flops},
+                    {"bytes", one.bytes},
+                    {"time_ns", one.time_ns}});
+  }
+  return list;
+}
+
 Json explanation_json(const Explanation& explanation, const Throughput& throughput,
                       std::int64_t memory_bytes) {
   constexpr auto of_layers = static_cast<std::size_t>(TimeUse::messages);
   Json layers = Json::array();
   for (const LayerKind& kind : explanation.layers) {
-    layers.push_back({{"name", kind.name},
-                      {"count", kind.count},
-                      {"forward_ns", uses_json(kind.forward, of_layers)},
-                      {"backward_ns", uses_json(kind.backward, of_layers)}});
+    Json layer{{"name", kind.name},
+               {"count", kind.count},
+               {"forward_ns", uses_json(kind.forward, of_layers)},
+               {"backward_ns", uses_json(kind.backward, of_layers)}};
+    if (!kind.kernels.empty()) layer["kernels"] = kernels_json(kind.kernels);
+    layers.push_back(std::move(layer));
   }
   Json ranks = Json::array();
   for (std::size_t r = 0; r < explanation.ranks.size(); ++r) {

@@ -485,5 +485,35 @@ TEST(ModelReport, IsTheSameToTheByte) {
   }
 }
 
+// Software that lists its kernels: each with its time, which sum to the layer's.
+TEST(Explain, ListsKernels) {
+  for (const char* cluster : {"dgx-h100", "dgx-b200"}) {
+    const std::string line =
+        "--schedule 1f1b --stages 2 --microbatches 4 --model llama-3-8b "
+        "--sequence-length 4096 --software pytorch --explain --cluster ";
+    const Json layers = json_of(line + cluster)["explanation"]["layers"];
+    for (const Json& layer : layers) {
+      std::int64_t forward_ns = 0, backward_ns = 0, uses_ns = 0;
+      for (const Json& kernel : layer["kernels"]) {
+        (kernel["pass"] == "forward" ? forward_ns : backward_ns) +=
+            kernel["time_ns"].get<std::int64_t>();
+        EXPECT_GT(kernel["time_ns"], 0);
+        EXPECT_GT(kernel["launches"], 0);
+      }
+      for (const auto& [use, ns] : layer["forward_ns"].items()) uses_ns += ns.get<std::int64_t>();
+      EXPECT_NEAR(static_cast<double>(forward_ns), static_cast<double>(uses_ns), 20);
+      for (const auto& [use, ns] : layer["backward_ns"].items()) uses_ns += ns.get<std::int64_t>();
+      EXPECT_NEAR(static_cast<double>(forward_ns + backward_ns), static_cast<double>(uses_ns), 40);
+    }
+    EXPECT_EQ(layers.size(), 3);
+    const std::string text = unwrapped(output_of(line + cluster));
+    EXPECT_NE(text.find("at the rates by kernel of h100-sxm-80gb"), std::string::npos);
+    const bool is_scaled = text.find("scaled by the peaks") != std::string::npos;
+    EXPECT_EQ(is_scaled, std::string(cluster) == "dgx-b200");
+  }
+  EXPECT_FALSE(
+      json_of(testing::small + " --explain")["explanation"]["layers"][1].contains("kernels"));
+}
+
 }  // namespace
 }  // namespace pipesim

@@ -28,7 +28,27 @@ TimeUses deal_out(const Seconds& seconds, std::int64_t total_ns) {
   return uses;
 }
 
-LayerKind explain_layer(const LayerEstimate& layer, bool splits_backward) {
+std::vector<KernelUse> kernels_of(const LayerEstimate& layer) {
+  std::vector<KernelUse> kernels;
+  for (std::size_t i = 0; i < layer.operators.size(); ++i) {
+    const Operator& one = layer.operators[i];
+    if (layer.seconds[i] == 0 || one.collective) continue;
+    auto known = std::ranges::find_if(kernels, [&](const KernelUse& other) {
+      return other.name == one.name && other.pass == one.pass &&
+             (other.flops > 0) == (one.flops > 0);
+    });
+    if (known == kernels.end()) known = kernels.insert(known, {one.name, one.pass, 0, 0, 0, 0});
+    known->launches += one.kernels;
+    known->flops += one.flops;
+    known->bytes += one.product || one.flops > 0 ? 0 : one.bytes;
+    known->time_ns += std::llround(layer.seconds[i] * 1e9);
+  }
+  std::ranges::stable_sort(kernels, {}, &KernelUse::pass);
+  return kernels;
+}
+
+LayerKind explain_layer(const LayerEstimate& layer, bool splits_backward,
+                        bool lists_kernels = false) {
   LayerKind kind;
   Seconds forward{};
   Seconds backward{};
@@ -42,6 +62,7 @@ LayerKind explain_layer(const LayerEstimate& layer, bool splits_backward) {
       -layer.hidden_backward_seconds - (splits_backward ? 0 : layer.hidden_seconds);
   const std::int64_t input_ns =
       splits_backward ? layer.lone_backward_input_ns : layer.costs.backward_input_ns;
+  if (lists_kernels) kind.kernels = kernels_of(layer);
   kind.forward = deal_out(forward, layer.costs.forward_ns);
   kind.backward = deal_out(backward, input_ns + layer.costs.backward_weight_ns);
   return kind;
@@ -101,7 +122,8 @@ std::vector<LayerKind> explain_layers(const CostModel& model, bool splits_backwa
   std::vector<LayerKind> kinds;
   int next = 0;
   for (int layer = 0; layer < model.model().layers(); layer = next) {
-    LayerKind kind = explain_layer(model.layer(layer), splits_backward);
+    LayerKind kind = explain_layer(model.layer(layer), splits_backward,
+                                   model.cluster().device.software.kernels.has_value());
     next = model.next_kind(layer);
     kind.count = next - layer;
     const auto alike = std::ranges::find_if(kinds, [&](const LayerKind& other) {
@@ -135,6 +157,10 @@ std::vector<std::string> used_of_device(const DeviceSpec& device, Precision prec
     if (!is_peak || key == fmt::format("peak.{}", precision_name(precision))) used.push_back(key);
   }
   return used;
+}
+
+std::string rates_name(const DeviceSpec& device) {
+  return device.kernels ? device.name : "h100-sxm-80gb, scaled by the peaks and memory bandwidths";
 }
 
 std::vector<std::string> used_of_cluster(const Cluster& cluster, std::int64_t devices) {
@@ -229,6 +255,8 @@ Explanation explain(const CostModel& model, const PipelineShape& shape, int micr
     own.ns += times.total_ns;
     own.in_bubbles_ns += times.exposed_ns();
   }
+  const DeviceSpec& device = model.cluster().device;
+  if (device.software.kernels) result.kernel_rates_of = rates_name(device);
   const Training& training = model.training();
   result.unverified_of_device = used_of_device(model.cluster().device, training.precision);
   result.unverified_of_cluster = used_of_cluster(model.cluster(), training.devices());

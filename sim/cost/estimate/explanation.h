@@ -47,12 +47,23 @@ std::string time_use_key(TimeUse use);        // "matrix_products"
 using TimeUses = std::array<std::int64_t, time_use_count>;
 std::int64_t sum_of(const TimeUses& uses);
 
+// Kernels of one name in one pass of a layer, for one microbatch.
+struct KernelUse {
+  std::string name;
+  Pass pass = Pass::forward;
+  int launches = 0;
+  double flops = 0;
+  double bytes = 0;  // through memory, of those that are listed
+  std::int64_t time_ns = 0;
+};
+
 // Identical layers, for one microbatch through each.
 struct LayerKind {
   std::string name;  // "embedding", "block", "head"; for listed layers the first one's
   int count = 1;
   TimeUses forward{};
-  TimeUses backward{};  // B, or I and W together
+  TimeUses backward{};             // B, or I and W together
+  std::vector<KernelUse> kernels;  // if the software lists its own; recomputed ones once
 };
 
 // A rank's exchanges with its replicas that are actions, concurrent with compute.
@@ -89,6 +100,8 @@ struct Explanation {
   std::int64_t makespan_ns = 0;  // of the iteration that is broken down
   std::vector<LayerKind> layers;
   std::vector<RankUse> ranks;
+  // Of the device whose rates by kernel count, times what it has more; empty without kernels.
+  std::string kernel_rates_of;
   // Keys of the device's and the cluster's file that matter here and have no confirmed source.
   std::vector<std::string> unverified_of_device;
   std::vector<std::string> unverified_of_cluster;

@@ -92,10 +92,6 @@ HostTimes read_host(const JsonCursor& object, const Sources& sources) {
 
 }  // namespace
 
-std::string_view kernel_size_name(KernelSize size) {
-  return size_names[static_cast<std::size_t>(size)];
-}
-
 KernelList read_kernel_list(const JsonCursor& object, const Sources& sources) {
   KernelList list;
   Section section(object, sources);

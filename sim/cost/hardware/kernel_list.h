@@ -21,7 +21,6 @@ namespace pipesim {
 // state, all heads, keys (or values), or the MLP; logits; and the weights of products.
 enum class KernelSize : std::uint8_t { hidden, heads, keys, mlp, logits, weights };
 inline constexpr int kernel_size_count = 6;
-std::string_view kernel_size_name(KernelSize size);
 
 enum class KernelPass : std::uint8_t { forward, input_gradient, weight_gradient };
 
@@ -41,11 +40,12 @@ struct KernelLine {
   bool ends_block = false;           // is not run again by what stops early
 };
 
-// The time of the processor that launches kernels; a pass of a layer takes no less.
+// The time of the processor that launches kernels. The device waits for what that takes longer,
+// over all layers of a microbatch, than its own work.
 struct HostTimes {
   std::int64_t product_ns = 0;  // for each product
   std::int64_t kernel_ns = 0;   // for each other kernel
-  std::int64_t block_ns = 0;    // for a block, instead of its kernels, where that is compiled
+  std::int64_t block_ns = 0;    // for a block, besides: for all of it where it is compiled
 };
 
 struct KernelList {
