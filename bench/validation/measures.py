@@ -124,8 +124,8 @@ def measure(findings: Findings) -> Measures:
         measures |= set_measures(source, findings.of(source))
     for title, names in ONE_GPU.items():
         some = [row for row in findings.one_gpu if row.software in names]
-        measures[f"one gpu, {title}, unseen"] = summarise([(row.name, row.error) for row in some])
-        measures[f"one gpu, {title}, peak memory, unseen"] = summarise(
+        measures[f"one gpu, {title}"] = summarise([(row.name, row.error) for row in some])
+        measures[f"one gpu, {title}, peak memory"] = summarise(
             [(row.name, row.peak_error) for row in some]
         )
     measures |= choosing_measures(findings.of(Source.NANOTRON))

@@ -1,5 +1,5 @@
 """What one GPU did, measured here: PyTorch's steps and pipeexec's iterations, predicted from the
-device's table of kernels and the software's list of them. No step was used for any constant."""
+device's table of kernels and the software's list of them."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
@@ -73,6 +74,15 @@ testing::ReplicaCase random_training(std::mt19937_64& random, const Family& fami
   return made;
 }
 
+// Nothing where it deadlocks.
+std::optional<RecordedRun> recorded_of(const testing::ReplicaCase& made) {
+  try {
+    return record_run(made.schedule, made.costs, made.options);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 RecordedRun read_back(const RecordedRun& run) {
   const testing::TemporaryFolder folder;
   OutputFile file(folder / "t.json");
@@ -133,12 +143,9 @@ TEST(CriticalPath, OfRunsWhoseClocksDisagreeHasNoNegativePart) {
     const std::vector<Family>& all = all_families();
     const testing::ReplicaCase made =
         random_training(random, all[static_cast<std::size_t>(i) % all.size()]);
-    RecordedRun run;
-    try {
-      run = record_run(made.schedule, made.costs, made.options);
-    } catch (const Error&) {
-      continue;  // a deadlock
-    }
+    std::optional<RecordedRun> recorded = recorded_of(made);
+    if (!recorded) continue;
+    RecordedRun& run = *recorded;
     std::vector<std::int64_t> ahead_ns(static_cast<std::size_t>(run.ranks));
     const auto amount = [&] {
       const std::int64_t most = std::min(largest_ns, smallest_ns << pick(random, 0, 21));
@@ -181,12 +188,9 @@ TEST(CriticalPath, CorrectClocksAreNotShifted) {
     const std::vector<Family>& all = all_families();
     const testing::ReplicaCase made =
         random_training(random, all[static_cast<std::size_t>(i) % all.size()]);
-    RecordedRun run;
-    try {
-      run = record_run(made.schedule, made.costs, made.options);
-    } catch (const Error&) {
-      continue;  // a deadlock
-    }
+    std::optional<RecordedRun> recorded = recorded_of(made);
+    if (!recorded) continue;
+    RecordedRun& run = *recorded;
     SCOPED_TRACE(std::to_string(i) + "\n" + to_csv(made.schedule) + to_json(made.costs));
     const RecordedRun read = read_back(run);
     EXPECT_TRUE(read.warnings.empty()) << read.warnings.text();
