@@ -68,7 +68,8 @@ class Estimator {
     double exchanged[2] = {};  // forward, backward
     double products[2] = {};
     ClassSeconds again{};
-    ClassSeconds last{};  // of what ends a block
+    ClassSeconds last{};  // of what ends a block, if that is not computed again
+    const bool stops_early = software_.kernels && software_.kernels->stops_early;
     for (const Operator& one : result.operators) {
       const double seconds = seconds_of(one, is_head);
       result.seconds.push_back(seconds);
@@ -77,7 +78,7 @@ class Estimator {
       if (training_.recompute.includes(one.part)) again[of] += seconds * one.part_share;
       if (one.pass == Pass::backward_weight) weight += seconds;
       if (one.is_hidden) hidden += seconds;
-      if (one.ends_block && one.pass == Pass::forward) last[of] += seconds;
+      if (stops_early && one.ends_block && one.pass == Pass::forward) last[of] += seconds;
       const std::size_t way = one.pass == Pass::forward ? 0 : 1;
       if (by_kernel_) result.launch_seconds[way] += launch_seconds(one);
       if (one.of == OperatorClass::tensor_parallel) exchanged[way] += seconds;

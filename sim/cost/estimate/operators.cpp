@@ -158,7 +158,6 @@ class OperatorsBuilder {
           weights +=
               static_cast<double>(one.product->batch * one.product->columns * one.product->inner);
         }
-        one.ends_block = list.stops_early && one.name == "down";
       } else if (!one.is_optional &&
                  (one.of == OperatorClass::elementwise || one.of == OperatorClass::loss)) {
         one.bytes = 0;
@@ -188,7 +187,7 @@ class OperatorsBuilder {
       one.saved_bytes = bytes_of_all(line.kept);
       one.workspace_bytes = bytes_of_all(line.workspace);
       one.traffic = line.traffic;
-      one.ends_block = list.stops_early && line.ends_block;
+      one.ends_block = line.ends_block;
     }
     return std::move(operators_);
   }
@@ -436,6 +435,7 @@ class OperatorsBuilder {
     activation(model_.is_gated() ? "silu" : "gelu", width);
     Operator& down = products("down", experts, rows, hidden_, width, split_input);
     hold(down, hidden_, width, hidden_);
+    down.ends_block = true;
     operators_[at].part = &Recompute::activation;
     operators_[at].remade_bytes = down.saved_bytes;
     // The first gradients of a block's backward, in addition to all saved tensors: the incoming

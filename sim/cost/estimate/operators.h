@@ -77,7 +77,8 @@ struct Operator {
   bool is_hidden = false;             // a reduction that may
   bool is_optional = false;           // of some models: never in software's list of kernels
   Traffic traffic = Traffic::stream;  // of listed kernels
-  bool ends_block = false;            // is not computed again by software that stops early
+  bool ends_block =
+      false;  // the last of its block: not computed again by software that stops early
 };
 
 // Parameters of a layer on each of so many tensor-parallel ranks.
