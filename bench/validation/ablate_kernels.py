@@ -62,7 +62,7 @@ TERMS: dict[str, Callable[[Json, Json], None]] = {
     "kernels start at once": value("device", "start", "0us"),
     "norms at the rate of copies": norms_as_copies,
     "FlashAttention-2 instead of cuDNN's": flash,
-    "no casts": without_lines("cast", "to fp32"),
+    "no casts": without_lines("cast", "added in fp32"),
     "no norms": without_lines("norm"),
     "no activations, rotary, copies": without_lines("SiLU", "GELU", "rotary", "copied", "biases"),
     "no cross entropy": without_lines("cross entropy"),

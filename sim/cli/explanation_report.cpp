@@ -23,6 +23,14 @@ std::string share(std::int64_t part, std::int64_t whole) {
   return fmt::format("{:.1f}", static_cast<double>(part) / static_cast<double>(whole) * 100);
 }
 
+// 3.12e14 -> "312.0 T".
+std::string with_prefix(double value) {
+  constexpr std::string_view prefixes[] = {"", " k", " M", " G", " T", " P", " E", " Z", " Y"};
+  std::size_t at = 0;
+  for (; value >= 1000 && at + 1 < std::size(prefixes); ++at) value /= 1000;
+  return fmt::format("{:.1f}{}", value, at == 0 ? " " : prefixes[at]);
+}
+
 // ---- Time
 
 // The uses, then further labels.
@@ -77,24 +85,22 @@ std::string kernel_table(const LayerKind& kind, std::size_t width) {
   std::int64_t sum_ns = 0;
   for (const KernelUse& one : kind.kernels) sum_ns += one.time_ns;
   std::vector<std::string> labels{printable(kind.name) + ", us"};
-  Column pass{"pass", {}}, launches{"launches", {}}, time{"time", {}}, part{"%", {}},
-      work{"work", {}}, rate{"rate", {}};
+  Column pass{"pass", {}}, launches{"runs", {}}, time{"time", {}}, part{"%", {}}, work{"work", {}},
+      rate{"rate", {}};
   for (const KernelUse& one : kind.kernels) {
     labels.push_back(printable(one.name));
     pass.cells.emplace_back(passes[static_cast<std::size_t>(one.pass)]);
     launches.cells.push_back(std::to_string(one.launches));
     time.cells.push_back(fmt::format("{:.1f}", static_cast<double>(one.time_ns) / 1e3));
     part.cells.push_back(share(one.time_ns, sum_ns));
-    const auto ns = static_cast<double>(one.time_ns);
-    if (one.flops > 0) {
-      work.cells.push_back(fmt::format("{:.1f} GFLOP", one.flops / 1e9));
-      rate.cells.push_back(fmt::format("{:.0f} TFLOP/s", one.flops / ns / 1e3));
-    } else {
-      work.cells.push_back(fmt::format("{:.1f} MB", one.bytes / 1e6));
-      rate.cells.push_back(fmt::format("{:.0f} GB/s", one.bytes / ns));
-    }
+    const double amount = one.flops > 0 ? one.flops : one.bytes;
+    const std::string_view unit = one.flops > 0 ? "FLOP" : "B";
+    work.cells.push_back(with_prefix(amount) + std::string(unit));
+    rate.cells.push_back(
+        fmt::format("{}{}/s", with_prefix(amount * 1e9 / static_cast<double>(one.time_ns)), unit));
   }
-  return table(labels, {{"", {pass, launches, time, part, work, rate}}}, width);
+  return table(labels, {{"", {pass, launches}}, {"", {time, part}}, {"", {work}}, {"", {rate}}},
+               width);
 }
 
 std::string kernel_tables(const Explanation& explanation, std::size_t width) {
@@ -256,14 +262,6 @@ std::string memory_table(const Explanation& explanation, std::int64_t memory_byt
 }
 
 // ---- Sentences
-
-// 3.12e14 -> "312.0 T".
-std::string with_prefix(double value) {
-  constexpr std::string_view prefixes[] = {"", " k", " M", " G", " T", " P", " E", " Z", " Y"};
-  std::size_t at = 0;
-  for (; value >= 1000 && at + 1 < std::size(prefixes); ++at) value /= 1000;
-  return fmt::format("{:.1f}{}", value, at == 0 ? " " : prefixes[at]);
-}
 
 std::string use_of_devices(const CostModel& model, const Throughput& throughput) {
   const std::string_view unit = model.model().is_listed() ? "samples" : "tokens";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "sim/cost/costs.h"
 #include "sim/cost/hardware/cluster.h"
@@ -506,7 +507,10 @@ TEST(Explain, ListsKernels) {
       EXPECT_NEAR(static_cast<double>(forward_ns + backward_ns), static_cast<double>(uses_ns), 40);
     }
     EXPECT_EQ(layers.size(), 3);
-    const std::string text = unwrapped(output_of(line + cluster));
+    const std::string printed = output_of(line + cluster, {"COLUMNS=80"});
+    std::istringstream lines(printed);
+    for (std::string one; std::getline(lines, one);) EXPECT_LE(one.size(), 80) << one;
+    const std::string text = unwrapped(printed);
     EXPECT_NE(text.find("at the rates by kernel of h100-sxm-80gb"), std::string::npos);
     const bool is_scaled = text.find("scaled by the peaks") != std::string::npos;
     EXPECT_EQ(is_scaled, std::string(cluster) == "dgx-b200");
