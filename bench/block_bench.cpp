@@ -64,6 +64,7 @@ class Stopwatch final : public Device {
   std::map<Product, std::pair<int, double>> products;  // calls and seconds
 
   std::string description() const override { return device_.description(); }
+  DeviceCapacity capacity() const override { return device_.capacity(); }
   void* allocate(std::int64_t bytes) override { return device_.allocate(bytes); }
   void release(void* memory) override { device_.release(memory); }
   std::int64_t most_taken_bytes() const override { return device_.most_taken_bytes(); }

@@ -6,6 +6,7 @@
 
 #include "exec/cli/checkpoint_command.h"
 #include "exec/cli/command.h"
+#include "exec/cli/device_command.h"
 #include "exec/cli/known_names.h"
 #include "exec/cli/supervise_command.h"
 
@@ -92,6 +93,8 @@ int main(int argc, char** argv) {
   exec::add_supervise(program, supervise_flags, launch);
   exec::CheckpointCommandFlags checkpoint_flags;
   exec::add_checkpoint(program, checkpoint_flags, launch);
+  exec::DeviceFlags device_flags;
+  exec::add_device(program, device_flags, launch);
   program.set_work([&] {
     if (wrong) throw *wrong;
     exec::check_input_flags(program, flags);

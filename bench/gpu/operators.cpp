@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "bench/gpu/timing.h"
+#include "exec/measure/timing.h"
 
 namespace pipesim::exec {
 namespace {
@@ -40,8 +40,8 @@ void elements(Device& d, const OperatorShape& s, const Report& report) {
   const Rotation a(d, n, s.precision, 1);
   const Rotation b(d, n, s.precision, 2);
   const Rotation c(d, n, s.precision, 3);
-  const Numbers bias(d, s.columns, s.precision, 4);
-  const Numbers sums(d, s.columns, Number::float32, 5);
+  const RandomNumbers bias(d, s.columns, s.precision, 4);
+  const RandomNumbers sums(d, s.columns, Number::float32, 5);
   report("copy within the device", 2 * e * n,
          [&](int i) { d.copy(n, a[i].array(), b[i].array()); });
   report("fill", e * n, [&](int i) { d.fill(n, c[i].array(), 1); });
@@ -73,12 +73,12 @@ void norms(Device& d, const OperatorShape& s, const Report& report) {
   const Rotation dy(d, n, s.precision, 2);
   const Rotation residual(d, n, s.precision, 3);
   const Rotation y(d, n, s.precision, 4);
-  const Numbers gamma(d, s.columns, s.precision, 5);
-  const Numbers beta(d, s.columns, s.precision, 6);
-  const Numbers mean(d, s.rows, Number::float32, 7);
-  const Numbers rstd(d, s.rows, Number::float32, 8);
-  const Numbers dgamma(d, s.columns, Number::float32, 9);
-  const Numbers dbeta(d, s.columns, Number::float32, 10);
+  const RandomNumbers gamma(d, s.columns, s.precision, 5);
+  const RandomNumbers beta(d, s.columns, s.precision, 6);
+  const RandomNumbers mean(d, s.rows, Number::float32, 7);
+  const RandomNumbers rstd(d, s.rows, Number::float32, 8);
+  const RandomNumbers dgamma(d, s.columns, Number::float32, 9);
+  const RandomNumbers dbeta(d, s.columns, Number::float32, 10);
   report("layer_norm", 2 * e * n, [&](int i) {
     d.layer_norm(s.rows, s.columns, x[i].array(), gamma.array(), beta.array(), y[i].array(),
                  mean.floats(), rstd.floats());
@@ -122,7 +122,7 @@ void ends(Device& d, const OperatorShape& s, const Report& report) {
   {
     const Rotation y(d, n, s.precision, 1);
     const Rotation table(d, s.words * s.columns, s.precision, 2);
-    const Numbers positions(d, positions_count, s.precision, 3);
+    const RandomNumbers positions(d, positions_count, s.precision, 3);
     report("embed", 2 * e * n + e * positions_count, [&](int i) {
       d.embed(s.rows, s.columns, s.sequence, tokens.data(), table[i].array(), positions.array(),
               y[i].array());
@@ -131,7 +131,7 @@ void ends(Device& d, const OperatorShape& s, const Report& report) {
   {
     const Rotation dy(d, n, s.precision, 1);
     const Rotation dtable(d, s.words * s.columns, Number::float32, 2);
-    const Numbers dpositions(d, positions_count, Number::float32, 3);
+    const RandomNumbers dpositions(d, positions_count, Number::float32, 3);
     report("embed_backward", (e + 8) * n + 8 * positions_count, [&](int i) {
       d.embed_backward(s.rows, s.columns, s.sequence, tokens.data(), dy[i].array(),
                        dtable[i].floats(), dpositions.floats());
@@ -139,7 +139,7 @@ void ends(Device& d, const OperatorShape& s, const Report& report) {
   }
   const Choices targets(d, s.class_rows, s.words);
   const Rotation x(d, s.class_rows * s.words, s.precision, 1);
-  const Numbers losses(d, s.class_rows, Number::float32, 2);
+  const RandomNumbers losses(d, s.class_rows, Number::float32, 2);
   report("cross_entropy", 2 * e * s.class_rows * s.words, [&](int i) {
     d.cross_entropy(s.class_rows, s.words, targets.data(), x[i].array(), losses.floats());
   });

@@ -160,7 +160,7 @@ part_device() {
     note "device" "left out" "$python has no PyTorch; PYTHON=... names another"
     return
   fi
-  local theirs=("$python" bench/gpu/device.py)
+  local theirs=("$python" sim/python/pipesim/device.py --lines)
   if [ -n "${own_library_path+set}" ]; then theirs=(env LD_LIBRARY_PATH="$own_library_path" "${theirs[@]}"); fi
   run 150 "device" "${theirs[@]}"
   figures "device"

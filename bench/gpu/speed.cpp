@@ -14,8 +14,8 @@
 #include "bench/block.h"
 #include "bench/gpu/bare_products.h"
 #include "bench/gpu/operators.h"
-#include "bench/gpu/timing.h"
 #include "exec/device/gpu/library.h"
+#include "exec/measure/timing.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/command/command_line.h"
@@ -130,9 +130,9 @@ void measure_attention(Device& device, const AttentionShape& shape, Number preci
   const std::int64_t count = shape.rows() * shape.hidden();
   const Rotation qkv(device, 3 * count, precision, 1);
   const Rotation dy(device, count, precision, 2);
-  const Numbers state(device, device.attention_state(shape), Number::float32, 3);
-  const Numbers y(device, count, precision, 4);
-  const Numbers dqkv(device, 3 * count, precision, 5);
+  const RandomNumbers state(device, device.attention_state(shape), Number::float32, 3);
+  const RandomNumbers y(device, count, precision, 4);
+  const RandomNumbers dqkv(device, 3 * count, precision, 5);
   std::vector<double> forward;
   std::vector<double> backward;
   const auto once = [&](int i) {

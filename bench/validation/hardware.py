@@ -19,8 +19,10 @@ class Hardware:
 
 
 def hardware_of(pipesim: Pipesim, name: str) -> Hardware:
-    """Of a cluster's preset."""
+    """Of a cluster's preset or file."""
     cluster = pipesim.preset("clusters", name)
+    if "device" not in cluster:
+        return hardware_of(pipesim, cluster["base"])
     device = cluster["device"]
     if isinstance(device, str):
         file = pipesim.preset("devices", device)

@@ -25,6 +25,12 @@ SETS = (
     Source.BIGSCIENCE,
     Source.SC21_ZERO3,
     Source.SIMUMAX_B200,
+    Source.DGXC,
+    Source.LLM_FOUNDRY,
+    Source.INTERNLM,
+    Source.ATORCH,
+    Source.TORCHTITAN_A100,
+    Source.NEMO_LONG,
 )
 
 
@@ -81,6 +87,10 @@ def set_measures(source: Source, outcomes: list[Outcome]) -> Measures:
             measures |= by_use(f"{name}, {title}", part)
         within = [one for one in outcomes if within_node(one)]
         measures[f"{name}, all that ran with t <= 8"] = summarise(times(within))
+    if source is Source.DGXC:
+        for precision in ("bf16", "fp8"):
+            part = [one for one in sound(outcomes) if one.row.training.precision == precision]
+            measures |= by_use(f"{name}, {precision}", part)
     measures |= by_use(f"{name}, peak memory", sound(outcomes), peaks)
     contradicting = [one for one in outcomes if one.row.use is Use.CONTRADICTS]
     if source is Source.NANOTRON:

@@ -57,7 +57,8 @@ def carried(entries: Json, device: str, of_devices: Json) -> Iterable[tuple[str,
         if origin in of_devices:
             source = of_devices[origin]
         elif file_of("software", origin).exists():
-            source = read_json(file_of("software", origin))["devices"][device]
+            file = read_json(file_of("software", origin))
+            source = file.get("devices", {}).get(device, file.get("values", {}))
         else:
             continue
         if key in source:

@@ -69,8 +69,8 @@ class Pipesim:
         return list(self._pool.map(self._run_possible, lines))
 
     def preset(self, kind: str, name: str) -> Json:
-        """The file of a preset; `kind` is models, clusters, devices or software."""
-        return self._run([kind, name])
+        """The file of a preset, or another; `kind` is models, clusters, devices or software."""
+        return json.loads(Path(name).read_text()) if "/" in name else self._run([kind, name])
 
     def software(self, name: str, device: str) -> Json:
         """The values of a preset on a device, with those of its base."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
+from bands import Coverage, Kind, coverages, is_evidence, key_of
 from choosing import AMONG, Choice, Fits, choices, chosen_of_all, fits_of, within_node
 from findings import Findings
 from measures import SETS, spans_nodes
@@ -92,6 +93,40 @@ def contradicting_table(findings: Findings) -> str:
         rows.append([name, reason, str(len(some)), signed(errors.signed_mean), *spread(errors, 1)])
     heads = ["rows of", "rule", "rows", "signed mean, %", "mean, %", "median, %", "worst, %"]
     return table(heads, rows)
+
+
+def coverage_table(findings: Findings) -> str:
+    """Shares of rows inside of bands that don't know them."""
+    outcomes = [one for one in findings.outcomes if is_evidence(one.row)]
+    kinds = {
+        key_of(one.row): Kind(
+            findings.hardware[one.row.cluster].device,
+            findings.software_of(one.row),
+            one.row.training.precision == "fp8",
+        )
+        for one in outcomes
+    }
+    lines = coverages(kinds, outcomes)
+    lines.append(
+        Coverage(
+            "all",
+            sum(one.rows for one in lines),
+            sum(one.of_other_models for one in lines),
+            sum(one.of_other_sets for one in lines),
+        )
+    )
+    return table(
+        ["rows of", "rows", "inside, by other models, %", "inside, by other sets, %"],
+        [
+            [
+                one.set,
+                str(one.rows),
+                percent(one.of_other_models / one.rows, 0),
+                percent(one.of_other_sets / one.rows, 0),
+            ]
+            for one in lines
+        ],
+    )
 
 
 def left_out_table(findings: Findings) -> str:
@@ -249,11 +284,18 @@ def set_tables(findings: Findings) -> dict[str, str]:
         "torchtitan": Source.TORCHTITAN,
         "bigscience": Source.BIGSCIENCE,
         "zero3": Source.SC21_ZERO3,
+        "dgxc": Source.DGXC,
+        "llm_foundry": Source.LLM_FOUNDRY,
+        "internlm": Source.INTERNLM,
+        "atorch": Source.ATORCH,
+        "torchtitan_a100": Source.TORCHTITAN_A100,
+        "nemo_long": Source.NEMO_LONG,
     }
     return {
         "by_software": by_software(findings),
         "contradicting": contradicting_table(findings),
         "left_out": left_out_table(findings),
+        "coverage": coverage_table(findings),
         **{name: rows_table(findings.of(source)) for name, source in whole.items()},
         **nanotron_tables(findings),
         **b200_tables(findings),

@@ -47,6 +47,12 @@ class Source(Enum):
     BIGSCIENCE = "bigscience a100"
     SC21_ZERO3 = "sc21 zero-3"
     LLAMA_3 = "llama 3"  # layouts alone
+    DGXC = "dgxc h100"
+    LLM_FOUNDRY = "llm foundry"
+    INTERNLM = "internlm a100"
+    ATORCH = "atorch a100"
+    TORCHTITAN_A100 = "torchtitan a100"
+    NEMO_LONG = "nemo long sequences"
 
 
 # The software that each ran, where it is not the device's usual one, and no row says.
@@ -57,6 +63,11 @@ SOFTWARE = {
     Source.MEGATRON_CORE: "megatron-core",
     Source.BIGSCIENCE: "deepspeed",
     Source.SC21_ZERO3: "deepspeed",
+    Source.DGXC: "nemo",
+    Source.LLM_FOUNDRY: "llm-foundry",
+    Source.INTERNLM: "internevo",
+    Source.TORCHTITAN_A100: "torchtitan",
+    Source.NEMO_LONG: "nemo",
 }
 FILES = {
     Source.NEMO: "nemo_h100_fp8.json",
@@ -65,6 +76,12 @@ FILES = {
     Source.TORCHTITAN: "torchtitan_h100.json",
     Source.BIGSCIENCE: "bigscience_a100.json",
     Source.SC21_ZERO3: "sc21_zero3.json",
+    Source.DGXC: "dgxc_h100.json",
+    Source.LLM_FOUNDRY: "llm_foundry.json",
+    Source.INTERNLM: "internlm_a100.json",
+    Source.ATORCH: "atorch_a100.json",
+    Source.TORCHTITAN_A100: "torchtitan_a100.json",
+    Source.NEMO_LONG: "nemo_long_sequence.json",
 }
 
 
@@ -105,6 +122,7 @@ class Training:
     bucket_bytes: str | None = None
     overlap_gather: str | None = None
     exchange_overlap: float | None = None
+    shard_over: int | None = None
 
     @property
     def devices(self) -> int:
@@ -241,6 +259,12 @@ def name_of(row: Json) -> str:
     )
 
 
+def cluster_of(name: str) -> str:
+    """A preset, or the file of a cluster that only these rows are of."""
+    file = DATA / "clusters" / f"{name}.json"
+    return str(file) if file.exists() else name
+
+
 def row_of(source: Source, row: Json, name: str, quantity: Quantity, seconds: float) -> Row:
     training = Training(**pick(row, Training))
     at_once = training.micro_batch_size * training.data_parallel
@@ -254,7 +278,7 @@ def row_of(source: Source, row: Json, name: str, quantity: Quantity, seconds: fl
         name=name,
         quantity=quantity,
         model=model_of(row),
-        cluster=row["cluster"],
+        cluster=cluster_of(row["cluster"]),
         training=training,
         virtual_stages=row.get("virtual_stages", 1),
         microbatches=batch // at_once,

@@ -67,18 +67,6 @@ A100, H100, B200 = "a100-sxm-80gb", "h100-sxm-80gb", "b200"
 # Efficiencies are of a device's own share of its peak; traffic is 1 where kernels are fused as
 # counted, and 3 and more where each operation of a formula is a kernel of its own.
 PRESETS = (
-    Preset(
-        "nemo",
-        Source.NEMO,
-        H100,
-        (
-            of_matmul("fp8_share", 0.65, 0.15, 0.2, 1),  # products alone 0.75, without casts
-            one("p2p_overhead", 0.4, 0.3),  # Megatron's, 0.67, without its waits
-            one("hidden_exchange", 0.8, 0.15, most=1),  # all but the first of 4 to 8 parts
-            one("elementwise_traffic", 1.3, 0.5),
-            one("loss_traffic", 1.3, 0.3),  # nanotron's, of the same kernels
-        ),
-    ),
     Preset("nemo-2023", Source.MLPERF, H100, (one("efficiency", 1, 0.1),)),
     # Its layouts are assumed.
     Preset(
@@ -98,17 +86,6 @@ PRESETS = (
             # Transformer Engine's kernel reads logits of 2 bytes twice, and writes gradients there.
             one("loss_traffic", 0.4, 0.3),
             one("optimizer_traffic", 1, 0.3),
-        ),
-    ),
-    Preset(
-        "torchtitan",
-        Source.TORCHTITAN,
-        H100,
-        (
-            # Rates fall with the cube root of power: 0.89 at 500 of 700 W, of 0.84.
-            one("efficiency", 0.75, 0.08),
-            one("elementwise_traffic", 3, 1),
-            one("fp8_efficiency", 1, 0.15),
         ),
     ),
     Preset(

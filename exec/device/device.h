@@ -89,6 +89,12 @@ struct AdamStep {
   float gradient_scale = 1;  // factor on gradients from clipping
 };
 
+// What a device has, whether or not it is free.
+struct DeviceCapacity {
+  std::int64_t memory_bytes = 0;
+  std::int64_t multiprocessors = 1;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -98,6 +104,7 @@ class Device {
 
   // For display: the device, and what its GEMMs use.
   virtual std::string description() const = 0;
+  virtual DeviceCapacity capacity() const = 0;
 
   // ---- Memory, aligned to 64 bytes; throws a work error if there is none left.
   virtual void* allocate(std::int64_t bytes) = 0;

@@ -135,7 +135,7 @@ Json error_band_json(const std::optional<ErrorBand>& band) {
   return {{"fraction", band->fraction},
           {"sets", band->sets},
           {"rows", band->rows},
-          {"other_layouts", band->is_of_other_layouts}};
+          {"other_layouts", band->is_of_others}};
 }
 
 Json memory_error_band_json(const std::optional<ErrorBand>& band) {

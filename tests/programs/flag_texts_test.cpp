@@ -58,6 +58,7 @@ const std::map<std::string, Words>& lines_of_commands() {
       {"pipesim compare", {"IN/predicted.json IN/measured.json"}},
       {"pipesim report", {"IN/measured.json", "IN/input_run.json"}},
       {"pipesim calibrate", {"IN/measured.json -o out.json"}},
+      {"pipeexec device", {"--small --most-spread 1000000 -o out.json"}},
       {"pipesim fit", {"IN/runs.csv --cluster dgx-a100"}},
       {"pipesim whatif", {"IN/measured.json --scale B=0.9"}},
       {"pipesim partition",

@@ -156,6 +156,7 @@ std::string command_of(std::string line) {
     const bool trains = line.find("--schedule") != std::string::npos;
     const auto has = [&](const char* flag) { return line.find(flag) != std::string::npos; };
     std::string sizes;
+    if (line.starts_with("pipeexec device ")) sizes = " --small --most-spread 1000000";
     if (trains && !has("--iterations")) sizes += " --iterations 2 --warmup 1";
     if (trains && !has("-batch ") && !has("--micro-batch") && !has("--device")) {
       sizes += " --micro-batch-size 1";

@@ -103,6 +103,12 @@ class Rows(unittest.TestCase):
                 Source.TORCHTITAN: {fitted: 3, unseen: 3},
                 Source.BIGSCIENCE: {fitted: 23, unseen: 22, contradicts: 14},
                 Source.SC21_ZERO3: {fitted: 1, unseen: 2},
+                Source.DGXC: {fitted: 24, unseen: 10, contradicts: 2},
+                Source.LLM_FOUNDRY: {fitted: 15, unseen: 70, contradicts: 11},
+                Source.INTERNLM: {fitted: 4, unseen: 14},
+                Source.ATORCH: {unseen: 6},
+                Source.TORCHTITAN_A100: {unseen: 2},
+                Source.NEMO_LONG: {unseen: 3},
             },
         )
 

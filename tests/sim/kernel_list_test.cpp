@@ -249,11 +249,14 @@ TEST(KernelRates, AreScaledForADeviceWithoutThem) {
 }
 
 TEST(KernelList, EveryPresetRunsOnEveryDevice) {
-  for (const char* software : {"pytorch", "pytorch-compile", "pipeexec"}) {
+  int listed = 0;
+  for (const std::string& software : known_software()) {
     for (const std::string& name : known_clusters()) {
       SCOPED_TRACE(name + " " + software);
       Cluster cluster = find_cluster(name);
       cluster.device.software = find_software(software, cluster.device.kind);
+      if (!cluster.device.software.kernels) continue;
+      ++listed;
       Training training = training_of();
       if (!cluster.device.flops_per_second[static_cast<std::size_t>(Precision::bf16)]) {
         training.precision = Precision::fp32;
@@ -263,6 +266,122 @@ TEST(KernelList, EveryPresetRunsOnEveryDevice) {
       EXPECT_GT(model.layer(1).costs.backward_ns(), model.layer(1).costs.forward_ns);
     }
   }
+  EXPECT_GT(listed, 9 * static_cast<int>(known_clusters().size()));
+}
+
+TEST(KernelList, RunsAgainWhatItsPartNames) {
+  std::string text = list_text;
+  text.replace(text.find(R"("traffic":"norm")"), 16, R"("traffic":"norm","part":"norms")");
+  text.replace(text.find(R"("only":"llama")"), 14, R"("only":"llama","part":"activation")");
+  Training training = training_of();
+  training.recompute.norms = true;
+  const auto again = [&] {
+    const CostModel model(model_of(Architecture::llama), cluster_of(software_of(text)), training);
+    double sum = 0;
+    for (const double seconds : model.layer(1).recompute) sum += seconds;
+    return sum;
+  };
+  const DeviceSpec device = parse_device(device_text, "d.json");
+  const SoftwareSpec software = software_of(text);
+  const ListedTimes times(device, *software.kernels);
+  const double norms = times.memory_seconds(Traffic::norm, 8 * 2048 * 1024, 2);
+  EXPECT_NEAR(again(), norms, 1e-12);
+  training.recompute.activation = true;
+  EXPECT_NEAR(again(), norms + times.memory_seconds(Traffic::stream, 6 * 2048 * 4096, 1), 1e-12);
+}
+
+TEST(KernelList, CastsWhereProductsHave8Bits) {
+  const std::string cast =
+      R"("block":[{"kernel":"casts","pass":"forward","of_fp8":true,"launches":2,"bytes":{"mlp":3}},)";
+  std::string text = list_text;
+  text.replace(text.find(R"("block":[)"), 9, cast);
+  Cluster cluster = cluster_of(software_of(text));
+  auto& peaks = cluster.device.flops_per_second;
+  peaks[static_cast<std::size_t>(Precision::fp8)] = 2e14;
+  Training training = training_of();
+  const auto elementwise = [&] {
+    const CostModel model(model_of(Architecture::gpt), cluster, training);
+    return model.layer(1).forward[static_cast<std::size_t>(OperatorClass::elementwise)];
+  };
+  const double without = elementwise();
+  training.precision = Precision::fp8;
+  const ListedTimes times(cluster.device, *cluster.device.software.kernels);
+  EXPECT_NEAR(elementwise() - without, times.memory_seconds(Traffic::stream, 3 * 2048 * 4096, 2),
+              1e-12);
+}
+
+// A preset on another one's base changes single keys of its list.
+TEST(KernelList, ChangesTheOneOfItsBase) {
+  const SoftwareSpec base = find_software("nemo", "h100-sxm-80gb");
+  const SoftwareSpec older = find_software("nemo-24.03", "h100-sxm-80gb");
+  EXPECT_EQ(base.kernels->attention, "cudnn");
+  EXPECT_EQ(older.kernels->attention, "cudnn-9.0");
+  EXPECT_EQ(older.kernels->block.size(), base.kernels->block.size());
+}
+
+std::string with_losses(const std::string& losses) {
+  return R"({"format":"pipesim-cluster","version":1,"base":"dgx-h100","name":"mine",)"
+         R"("losses":{)" +
+         losses + "}}";
+}
+
+TEST(Losses, AreOfProductsAndAttentionAlone) {
+  const Cluster lossy =
+      parse_cluster(with_losses(R"("watts":400,"node":0.8,"per_doubling":0.01)"), "c.json");
+  const double cap = std::cbrt(300.0 / 600.0);
+  EXPECT_DOUBLE_EQ(pace_of(lossy, 1), cap);
+  EXPECT_DOUBLE_EQ(pace_of(lossy, 2), cap * 0.8);
+  EXPECT_DOUBLE_EQ(pace_of(lossy, 8), cap * 0.8);
+  EXPECT_DOUBLE_EQ(pace_of(lossy, 64), cap * 0.8 / 1.03);
+  const DeviceSpec device = parse_device(device_text, "d.json");
+  const SoftwareSpec software = software_of(list_text);
+  const ListedTimes whole(device, *software.kernels);
+  const ListedTimes half(device, *software.kernels, 0.5);
+  EXPECT_EQ(half.memory_seconds(Traffic::norm, 1e9, 2),
+            whole.memory_seconds(Traffic::norm, 1e9, 2));
+  const MatrixProduct product{1, 4096, 4096, 4096};
+  const double start = 1e-6;
+  EXPECT_DOUBLE_EQ(half.product_seconds(Precision::bf16, product) - start,
+                   2 * (whole.product_seconds(Precision::bf16, product) - start));
+  // More power than that of the measurement is no faster.
+  EXPECT_EQ(
+      pace_of(parse_cluster(with_losses(R"("watts":1000,"node":1,"per_doubling":0)"), "c.json"), 1),
+      1);
+}
+
+TEST(Losses, SayWhereAFileIsWrong) {
+  const auto refused = [](const std::string& text) {
+    return testing::input_error_of([&] { parse_cluster(text, "c.json"); });
+  };
+  EXPECT_NE(refused(with_losses(R"("watts":90)")).find("90 W run no kernels; give more than 100"),
+            std::string::npos);
+  EXPECT_NE(refused(with_losses(R"("node":0)")).find("losses.node"), std::string::npos);
+  EXPECT_NE(refused(with_losses(R"("per_doubling":-1)")).find("losses.per_doubling"),
+            std::string::npos);
+  std::string other = with_losses(R"("watts":300)");
+  other.replace(other.find("dgx-h100"), 8, "dgx-b200");
+  EXPECT_NE(refused(other).find("b200 does not say at which power its kernels were measured"),
+            std::string::npos);
+}
+
+// Kernels of a changed device follow its peak and its memory.
+TEST(KernelRates, FollowAChangedBase) {
+  const DeviceSpec base = find_device("h100-sxm-80gb");
+  const DeviceSpec slow = find_cluster("grand-teton-h100").device;
+  const double part = static_cast<double>(slow.memory_bytes_per_second) /
+                      static_cast<double>(base.memory_bytes_per_second);
+  ASSERT_LT(part, 1);
+  EXPECT_DOUBLE_EQ(slow.kernels->bytes_per_second[0], part * base.kernels->bytes_per_second[0]);
+  EXPECT_EQ(slow.kernels->product_flops_per_second, base.kernels->product_flops_per_second);
+}
+
+// A device's file is a cluster of that device alone.
+TEST(Clusters, MayBeADevice) {
+  const Cluster alone = parse_cluster(device_text, "d.json");
+  EXPECT_EQ(alone.name, "plain");
+  EXPECT_EQ(alone.devices_per_node, 1);
+  EXPECT_EQ(alone.nodes, 1);
+  EXPECT_EQ(alone.device.multiprocessors, 64);
 }
 
 TEST(KernelList, SaysWhereAFileIsWrong) {

@@ -506,34 +506,50 @@ TEST(ErrorBands, AreThoseOfLikeRuns) {
   Cluster cluster = find_cluster("dgx-h100");
   cluster.device.software = find_software("nanotron", cluster.device.kind);
   Training training = training_of(2);
-  training.pipeline_parallel = 4;
   training.data_parallel = 8;
-  const auto rows = nlohmann::json::parse(validated_sets())["sets"];
+  const auto known = nlohmann::json::parse(validated_sets());
+  const double of_others = known["others"]["fraction"];
   const auto band = error_band(small_llama(), cluster, training);
   ASSERT_TRUE(band);
-  EXPECT_FALSE(band->is_of_other_layouts);
-  bool is_there = false;
-  double widest = 0;
-  for (const auto& row : rows) {
-    if (row["software"] != "nanotron") continue;
-    widest = std::max(widest, row["fraction"].get<double>());
-    if (!row["spans_nodes"] || !row["has_pipeline"] || row["is_sharded"]) continue;
-    is_there = true;
-    EXPECT_EQ(band->fraction, row["fraction"]);
-    EXPECT_EQ(band->rows, row["rows"]);
-  }
-  EXPECT_TRUE(is_there);
+  EXPECT_FALSE(band->is_of_others);
+  const auto row = std::ranges::find_if(
+      known["sets"], [](const auto& one) { return one["software"] == "nanotron"; });
+  EXPECT_EQ(band->fraction, (*row)["fraction"]);
+  EXPECT_EQ(band->rows, (*row)["rows"]);
   EXPECT_EQ(validation_text(cluster, band),
             "h100-sxm-80gb with nanotron, validated on " + std::to_string(band->rows) + " rows");
-  training.zero = 3;
+  // Its runs in 8 bits: no narrower than what other software errs.
+  training.precision = Precision::fp8;
   const auto other = error_band(small_llama(), cluster, training);
   ASSERT_TRUE(other);
-  EXPECT_TRUE(other->is_of_other_layouts);
-  EXPECT_EQ(other->fraction, widest);
+  EXPECT_TRUE(other->is_of_others);
+  EXPECT_EQ(other->fraction, of_others);
+  // Software that no run is of, by kernels on a measured device.
+  cluster.device.software = find_software("pytorch", cluster.device.kind);
+  const auto unknown = error_band(small_llama(), cluster, training);
+  ASSERT_TRUE(unknown);
+  EXPECT_EQ(unknown->fraction, of_others);
+  EXPECT_EQ(validation_text(cluster, unknown), "h100-sxm-80gb with pytorch, validated on " +
+                                                   std::to_string(unknown->rows) +
+                                                   " rows of other runs");
+}
+
+TEST(ErrorBands, AreNotClaimedWithoutEvidence) {
+  Cluster cluster = find_cluster("dgx-h100");
+  const Training training = training_of(2);
   Model listed = small_llama();
   listed.architecture = Architecture::layers;
   EXPECT_FALSE(error_band(listed, cluster, training));
+  Model experts = small_llama();
+  experts.experts = 8;
+  EXPECT_FALSE(error_band(experts, cluster, training));
+  EXPECT_FALSE(memory_error_band(experts, cluster));
+  // Kernels of software on a device that nobody measured.
+  Cluster unmeasured = find_cluster("dgx-b200");
+  unmeasured.device.software = find_software("pytorch", unmeasured.device.kind);
+  EXPECT_FALSE(error_band(small_llama(), unmeasured, training));
   cluster.device.software.name = "of my own";
+  cluster.device.software.kernels.reset();
   EXPECT_FALSE(error_band(small_llama(), cluster, training));
   EXPECT_EQ(validation_text(cluster, {}), "h100-sxm-80gb with of my own, not validated");
 }

@@ -1,5 +1,7 @@
 #include "exec/device/cpu/cpu_device.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -30,6 +32,10 @@ class CpuDevice final : public Device {
                      (own_products ? "its own kernel" : products_library()) + ")") {}
 
   std::string description() const override { return description_; }
+  // A rank computes on one thread.
+  DeviceCapacity capacity() const override {
+    return {static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE), 1};
+  }
 
   void* allocate(std::int64_t bytes) override { return FloatOperators::allocate(bytes); }
   void release(void* memory) override { FloatOperators::release(memory); }

@@ -83,6 +83,8 @@ class GpuDevice final : public Device {
     if (!options.own_products) library_ = make_library_products(stream_);
     gpuDeviceProp properties;
     check(gpuGetDeviceProperties(&properties, options.gpu), "tell what the GPU is");
+    capacity_ = {static_cast<std::int64_t>(properties.totalGlobalMem),
+                 properties.multiProcessorCount};
     description_ = std::string(gpu_runtime) + " (" + properties.name + ", GEMMs by " +
                    (library_ ? library_->name() : "its own kernel") +
                    ", attention by its own kernel" +
@@ -102,6 +104,7 @@ class GpuDevice final : public Device {
 
   void enter_thread() override { chosen_.choose(); }
   std::string description() const override { return description_; }
+  DeviceCapacity capacity() const override { return capacity_; }
   bool host_reaches_memory() const override { return false; }
 
   // ---- Memory
@@ -450,6 +453,7 @@ class GpuDevice final : public Device {
   std::unique_ptr<LibraryProducts> library_;  // null: GEMMs by the built-in kernel
   bool tensor_cores_ = false;                 // for attention
   std::string description_;
+  DeviceCapacity capacity_;
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ void fill_states(StageCosts& costs, const Training& training, const SoftwareSpec
     return (parameters * bytes + shards - 1) / shards;
   };
   const bool is_wide = software.kernels && software.kernels->keeps_wide_weights;
-  const bool sums_wide = is_wide || (software.kernels && software.kernels->sums_in_products);
+  const bool sums_wide = is_wide || (software.kernels && software.kernels->keeps_wide_gradients);
   const std::int64_t value = is_wide ? 4 : bytes_of(training.precision);
   costs.weight_bytes = part(value, training.zero >= 3);
   costs.gradient_bytes =
@@ -53,7 +53,9 @@ class Estimator {
         software_(cluster.device.software),
         training_(training),
         tensor_group_{training.mesh(1).group_of(0, Axis::tensor)} {
-    if (software_.kernels) by_kernel_.emplace(device_, *software_.kernels);
+    if (software_.kernels) {
+      by_kernel_.emplace(device_, *software_.kernels, pace_of(cluster, training.devices()));
+    }
   }
 
   LayerEstimate run(int layer) {

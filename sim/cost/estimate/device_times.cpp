@@ -80,10 +80,12 @@ double product_seconds(const DeviceSpec& device, Precision precision, const Matr
   return std::max(fastest, streaming_seconds(device, bytes)) + gaps(device, 1);
 }
 
-ListedTimes::ListedTimes(const DeviceSpec& device, const KernelList& list)
+ListedTimes::ListedTimes(const DeviceSpec& device, const KernelList& list, double pace)
     : device_(device),
       rates_(kernels_of(device)),
-      attention_(rates_.attention_of(list.attention, device.name)) {}
+      attention_(rates_.attention_of(list.attention, device.name)) {
+  rates_.sustained *= pace;
+}
 
 double ListedTimes::share_of(Precision precision) const {
   const double own = *device_.flops_per_second[static_cast<std::size_t>(precision)];

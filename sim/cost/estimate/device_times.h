@@ -25,8 +25,8 @@ double work_seconds(const DeviceSpec& device, Precision precision, double flops,
 // pairs of tokens that it looks at.
 class ListedTimes {
  public:
-  // The device outlives it.
-  ListedTimes(const DeviceSpec& device, const KernelList& list);
+  // The device outlives it. `pace` is what products and attention keep of the sustained rate.
+  ListedTimes(const DeviceSpec& device, const KernelList& list, double pace = 1);
 
   double memory_seconds(Traffic traffic, double bytes, int launches) const;
   // `factor` multiplies the rate, as do those of product_seconds() above.

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "sim/cost/hardware/hardware_json.h"
 #include "sim/cost/hardware/presets.h"
@@ -15,68 +17,93 @@ namespace {
 
 constexpr std::int64_t few_rows = 5;  // fewer say little on their own
 
-struct LayoutKind {
-  bool spans_nodes = false;
-  bool has_pipeline = false;
-  bool is_sharded = false;
-
-  bool operator==(const LayoutKind&) const = default;
+// Of runs of one device and software.
+struct ValidatedRuns {
+  std::string device;
+  std::string software;
+  bool is_fp8 = false;
+  ErrorBand band;
 };
 
-LayoutKind kind_of(const Cluster& cluster, const Training& training) {
-  return {training.devices() > cluster.devices_per_node, training.pipeline_parallel > 1,
-          training.zero >= 3};
+struct Validated {
+  std::vector<ValidatedRuns> times, peaks;
+  ErrorBand others;  // of software that is predicted by kernels, and none of these
+};
+
+ErrorBand read_band(JsonMembers& row) {
+  ErrorBand band;
+  band.fraction = row.required("fraction").number();
+  band.rows = row.required("rows").integer(1, max_count);
+  row.optional("sets", [&](const JsonCursor& sets) {
+    for (const JsonCursor& set : sets.array()) band.sets.push_back(set.string());
+  });
+  return band;
 }
 
-void widen(std::optional<ErrorBand>& band, double fraction, std::int64_t rows,
-           const std::string& set) {
-  if (!band) band.emplace();
-  band->fraction = std::max(band->fraction, fraction);
-  band->rows += rows;
-  if (std::ranges::find(band->sets, set) == band->sets.end()) band->sets.push_back(set);
-}
-
-// Calls visit(device, software, rest of the row) for each row of a list of validated.json.
-template <typename Visit>
-void for_each_validated(std::string_view list, Visit visit) {
+Validated read_validated() {
   const std::string file = "validated.json";
   const JsonValue document = parse_json(validated_sets(), file);
   JsonMembers members{JsonCursor(document, file)};
-  members.format("pipesim-validated", 1);
-  for (const JsonCursor& item : members.required(list).array()) {
-    JsonMembers row(item);
-    const std::string& device = row.required("device").string();
-    const std::string& software = row.required("software").string();
-    visit(device, software, row);
-  }
+  members.format("pipesim-validated", 2);
+  Validated result;
+  const auto read = [&](std::string_view list, std::vector<ValidatedRuns>& all) {
+    for (const JsonCursor& item : members.required(list).array()) {
+      JsonMembers row(item);
+      all.push_back({row.required("device").string(), row.required("software").string(),
+                     row.boolean_or("fp8", false), read_band(row)});
+    }
+  };
+  read("sets", result.times);
+  read("memory_sets", result.peaks);
+  JsonMembers others(members.required("others"));
+  result.others = read_band(others);
+  return result;
 }
 
-void widen(std::optional<ErrorBand>& band, JsonMembers& row) {
-  widen(band, row.required("fraction").number(), row.required("rows").integer(1, max_count),
-        row.required("set").string());
+// The widest of all runs that `is_alike` takes.
+template <typename IsAlike>
+std::optional<ErrorBand> widest(const std::vector<ValidatedRuns>& all, IsAlike is_alike) {
+  std::optional<ErrorBand> band;
+  for (const ValidatedRuns& one : all) {
+    if (!is_alike(one)) continue;
+    if (!band) band.emplace();
+    band->fraction = std::max(band->fraction, one.band.fraction);
+    band->rows += one.band.rows;
+    for (const std::string& set : one.band.sets) {
+      if (std::ranges::find(band->sets, set) == band->sets.end()) band->sets.push_back(set);
+    }
+  }
+  return band;
+}
+
+bool has_evidence(const Model& model) {
+  return !model.is_listed() && model.architecture != Architecture::mlp && model.experts <= 1;
 }
 
 }  // namespace
 
 std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
                                     const Training& training) {
-  if (model.is_listed() || model.architecture == Architecture::mlp) return std::nullopt;
+  if (!has_evidence(model)) return std::nullopt;
   if (cluster.error_band) return cluster.error_band;
-  const LayoutKind asked = kind_of(cluster, training);
-  std::optional<ErrorBand> alike;
-  std::optional<ErrorBand> any;
-  for_each_validated(
-      "sets", [&](const std::string& device, const std::string& software, JsonMembers& row) {
-        const LayoutKind kind{row.required("spans_nodes").boolean(),
-                              row.required("has_pipeline").boolean(),
-                              row.required("is_sharded").boolean()};
-        if (device != cluster.device.kind || software != cluster.device.software.name) return;
-        widen(any, row);
-        if (kind == asked) widen(alike, row);
-      });
-  if (alike && alike->rows >= few_rows) return alike;
-  if (any) any->is_of_other_layouts = !alike;
-  return any;
+  const Validated validated = read_validated();
+  const SoftwareSpec& software = cluster.device.software;
+  const auto is_usual = [&](const ValidatedRuns& one) {
+    return one.device == cluster.device.kind && one.software == software.name;
+  };
+  const bool is_fp8 = training.precision == Precision::fp8;
+  const auto alike = widest(validated.times, [&](const ValidatedRuns& one) {
+    return is_usual(one) && one.is_fp8 == is_fp8;
+  });
+  if (alike) return alike;
+  auto others = widest(validated.times, is_usual);
+  const bool is_known =
+      std::ranges::count(validated.times, cluster.device.kind, &ValidatedRuns::device) > 0;
+  if (!others && software.kernels && cluster.device.kernels && is_known) others = validated.others;
+  if (!others) return std::nullopt;
+  others->fraction = std::max(others->fraction, validated.others.fraction);
+  others->is_of_others = true;
+  return others;
 }
 
 std::optional<ErrorBand> error_band(const CostModel& model) {
@@ -84,16 +111,19 @@ std::optional<ErrorBand> error_band(const CostModel& model) {
 }
 
 std::optional<ErrorBand> memory_error_band(const Model& model, const Cluster& cluster) {
-  if (model.is_listed() || model.architecture == Architecture::mlp) return std::nullopt;
-  std::optional<ErrorBand> alike;
-  std::optional<ErrorBand> any;
-  for_each_validated("memory_sets",
-                     [&](const std::string& device, const std::string& software, JsonMembers& row) {
-                       if (device != cluster.device.kind) return;
-                       widen(any, row);
-                       if (software == cluster.device.software.name) widen(alike, row);
-                     });
-  return alike && alike->rows >= few_rows ? alike : any;
+  if (!has_evidence(model)) return std::nullopt;
+  const Validated validated = read_validated();
+  const auto is_device = [&](const ValidatedRuns& one) {
+    return one.device == cluster.device.kind;
+  };
+  const auto alike = widest(validated.peaks, [&](const ValidatedRuns& one) {
+    return is_device(one) && one.software == cluster.device.software.name;
+  });
+  if (alike && alike->rows >= few_rows) return alike;
+  const auto many = widest(validated.peaks, [&](const ValidatedRuns& one) {
+    return is_device(one) && one.band.rows >= few_rows;
+  });
+  return many ? many : widest(validated.peaks, is_device);
 }
 
 std::optional<ErrorBand> memory_error_band(const CostModel& model) {
@@ -129,7 +159,7 @@ std::string validation_text(const Cluster& cluster, const std::optional<ErrorBan
           : fmt::format("{} with {}", printable(cluster.device.name), printable(software));
   if (!band) return fmt::format("{}, not validated", what);
   return fmt::format("{}, validated on {}{}", what, plural(band->rows, "row"),
-                     band->is_of_other_layouts ? " of other layouts" : "");
+                     band->is_of_others ? " of other runs" : "");
 }
 
 }  // namespace pipesim

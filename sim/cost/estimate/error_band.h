@@ -14,15 +14,16 @@
 
 namespace pipesim {
 
-// For runs of the same device and software: those of the same kind of layout if some are known,
-// that is, how it spans nodes, whether it has a pipeline, and whether weights are sharded; else the
-// widest of all kinds. Nothing if none are known, and for models that are not transformers.
+// For runs of the same device, software and precision; else of the same device and software, or, if
+// the software lists its kernels and some run is of the device, of others, with a band that is wide
+// enough for these. Nothing if none are known, for models with experts, and for models that are not
+// transformers.
 std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
                                     const Training& training);
 std::optional<ErrorBand> error_band(const CostModel& model);
 
 // The same for the peak memory of the fullest rank: of runs of the same device and software, or of
-// the same device if few of that software are known. All kinds of layout count.
+// the same device if few of that software are known.
 std::optional<ErrorBand> memory_error_band(const Model& model, const Cluster& cluster);
 std::optional<ErrorBand> memory_error_band(const CostModel& model);
 

@@ -178,6 +178,7 @@ class OperatorsBuilder {
         weights};
     for (const KernelLine& line : is_head ? list.head : list.block) {
       if (line.only && *line.only != model_.architecture) continue;
+      if (line.is_of_fp8 && training_.precision != Precision::fp8) continue;
       const auto bytes_of_all = [&](const KernelBytes& each) {
         return std::inner_product(each.begin(), each.end(), sizes.begin(), 0.0);
       };
@@ -188,6 +189,9 @@ class OperatorsBuilder {
       one.workspace_bytes = bytes_of_all(line.workspace);
       one.traffic = line.traffic;
       one.ends_block = line.ends_block;
+      if (line.part == KernelPart::none) continue;
+      one.part = line.part == KernelPart::norms ? &Recompute::norms : &Recompute::activation;
+      one.remade_bytes = one.saved_bytes;
     }
     return std::move(operators_);
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "sim/cost/hardware/hardware_json.h"
@@ -11,6 +13,9 @@
 
 namespace pipesim {
 namespace {
+
+// Of a device's power, what does not drive its clock; that rises with the cube root of the rest.
+constexpr double static_watts = 100;
 
 DeviceSpec find_device_of(const JsonCursor& given, const std::optional<DeviceSpec>& base) {
   if (given.value().get_if<JsonValue::Object>() != nullptr) return read_device(given, base);
@@ -126,7 +131,59 @@ void read_network(const JsonCursor& object, const Sources& sources, bool has_bas
   section.finish();
 }
 
+void read_losses(const JsonCursor& object, const Sources& sources, const DeviceSpec& device,
+                 Losses& losses) {
+  Section section(object, sources);
+  section.optional("watts", losses.watts, [&](const JsonCursor& value) {
+    const double watts = value.number();
+    const double known = device.kernels ? device.kernels->watts : 0;
+    if (known == 0) {
+      value.fail(
+          fmt::format("{} does not say at which power its kernels were measured; omit this, "
+                      "or give its 'kernels' a key 'watts'",
+                      device.name));
+    }
+    if (!(watts > static_watts)) {
+      value.fail(fmt::format("{} W run no kernels; give more than {}", watts, static_watts));
+    }
+    return watts;
+  });
+  section.optional("node", losses.node, read_share);
+  section.optional("per_doubling", losses.per_doubling, read_part);
+  section.finish();
+}
+
+bool is_of_device(const JsonCursor& root) {
+  JsonMembers members(root);
+  if (!members.has("format")) return false;
+  const auto* format = members.required("format").value().get_if<std::string>();
+  return format != nullptr && *format == "pipesim-device";
+}
+
+// That device alone.
+Cluster cluster_of(DeviceSpec device) {
+  Cluster cluster;
+  cluster.name = device.name;
+  cluster.title = device.title;
+  cluster.device = std::move(device);
+  cluster.nodes = 1;
+  return cluster;
+}
+
 }  // namespace
+
+double pace_of(const Cluster& cluster, std::int64_t devices) {
+  const Losses& losses = cluster.losses;
+  double pace = 1;
+  if (losses.watts) {
+    const double measured = cluster.device.kernels->watts - static_watts;
+    pace = std::min(1.0, std::cbrt((*losses.watts - static_watts) / measured));
+  }
+  if (devices == 1) return pace;
+  const auto nodes =
+      std::max(1.0, static_cast<double>(devices) / static_cast<double>(cluster.devices_per_node));
+  return pace * losses.node / (1 + losses.per_doubling * std::log2(nodes));
+}
 
 void require_devices(const Cluster& cluster, std::int64_t devices, std::string_view in_words) {
   if (cluster.nodes && devices > *cluster.nodes * cluster.devices_per_node) {
@@ -146,6 +203,7 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
   const JsonValue document = parse_json(text, file);
   const JsonCursor root(document, file);
   Cluster cluster;
+  if (is_of_device(root)) return cluster_of(read_device(root));
   std::optional<DeviceSpec> base_device;
   std::vector<std::string> unverified;
   const Sources sources(root, unverified);
@@ -186,6 +244,9 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
     }
     cluster.nodes = 1;
   }
+  members.optional("losses", [&](const JsonCursor& losses) {
+    read_losses(losses, sources, cluster.device, cluster.losses);
+  });
   members.optional("error_band",
                    [&](const JsonCursor& band) { cluster.error_band = read_error_band(band); });
   section.finish();

@@ -53,12 +53,23 @@ struct Network {
   std::vector<NetworkRate> collectives;
 };
 
+// What devices reach less of when many train together. Of software that lists its kernels.
+struct Losses {
+  // The most power that a device may take, in watts; absent: as much as where it was measured.
+  std::optional<double> watts;
+  // Of the rate of products and attention that a device sustains alone, what several in a node do:
+  // exchanges take multiprocessors, heat adds up, the slowest device counts.
+  double node = 1;
+  // Of their time, what each doubling of nodes adds.
+  double per_doubling = 0;
+};
+
 // The band that four of five measured runs are within.
 struct ErrorBand {
   double fraction = 0;
   std::vector<std::string> sets;
   std::int64_t rows = 0;
-  bool is_of_other_layouts = false;
+  bool is_of_others = false;  // of no runs of this device, software and precision
 };
 
 struct Cluster {
@@ -66,12 +77,16 @@ struct Cluster {
   std::string title;
   DeviceSpec device;
   int devices_per_node = 1;
-  std::optional<std::int64_t> nodes;    // absent: as many as are asked for
-  NodeLinks node;                       // none if a node has one device
-  Network network;                      // cards_per_node 0: a single node
+  std::optional<std::int64_t> nodes;  // absent: as many as are asked for
+  NodeLinks node;                     // none if a node has one device
+  Network network;                    // cards_per_node 0: a single node
+  Losses losses;
   std::optional<ErrorBand> error_band;  // of runs fitted for it
   std::vector<std::string> unverified;  // keys, without the device's
 };
+
+// What products and attention keep of the rate that one device sustains, if so many train together.
+double pace_of(const Cluster& cluster, std::int64_t devices);
 
 // Throws an input error if a cluster has fewer devices, or no network between those of several
 // nodes. `in_words` says what they are for: "4 pipeline ranks are 4 devices".

@@ -113,10 +113,10 @@ double flops_of_values(const DeviceSpec& device) {
   throw input_error(device.name + ": it has no peak rate");
 }
 
-KernelRates kernels_of(const DeviceSpec& device) {
-  if (device.kernels) return *device.kernels;
-  const DeviceSpec measured = find_device("h100-sxm-80gb");
-  const double compute = flops_of_values(device) / flops_of_values(measured) * device.clock_share;
+// A measured device's rates on another, by the peaks of both.
+static KernelRates scaled_kernels(const DeviceSpec& measured, const DeviceSpec& device,
+                                  double clock_share) {
+  const double compute = flops_of_values(device) / flops_of_values(measured) * clock_share;
   const double memory = static_cast<double>(device.memory_bytes_per_second) /
                         static_cast<double>(measured.memory_bytes_per_second);
   KernelRates rates = *measured.kernels;
@@ -127,6 +127,11 @@ KernelRates kernels_of(const DeviceSpec& device) {
     library.backward.flops_per_second *= compute;
   }
   return rates;
+}
+
+KernelRates kernels_of(const DeviceSpec& device) {
+  if (device.kernels) return *device.kernels;
+  return scaled_kernels(find_device("h100-sxm-80gb"), device, device.clock_share);
 }
 
 void require_rate(const DeviceSpec& device, Precision precision) {
@@ -152,7 +157,7 @@ DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base)
   members.optional("base", [&](const JsonCursor& name) { base = find_device_base(name); });
   const bool has_base = base.has_value();
   if (has_base) {
-    device = std::move(*base);
+    device = *base;
     device.title = fmt::format("{}, changed", device.title);
   }
   if (!has_base || members.has("name")) {
@@ -171,6 +176,7 @@ DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base)
                    [&](const JsonCursor& matmul) { read_matmul(matmul, sources, device.matmul); });
   members.optional("reached",
                    [&](const JsonCursor& reached) { read_reached(reached, sources, device); });
+  if (has_base && device.kernels) device.kernels = scaled_kernels(*base, device, 1);
   members.optional("kernels", [&](const JsonCursor& kernels) {
     device.kernels = read_kernel_rates(kernels, sources);
   });

@@ -19,6 +19,8 @@ constexpr std::array<std::string_view, kernel_size_count> size_names{"hidden", "
 constexpr std::array<std::string_view, 3> pass_names{"forward", "input_gradient",
                                                      "weight_gradient"};
 
+constexpr std::array<std::string_view, 3> part_names{"none", "norms", "activation"};
+
 double read_amount(const JsonCursor& value) {
   const double bytes = value.number();
   if (!(bytes >= 0 && bytes <= most_bytes)) {
@@ -68,6 +70,10 @@ KernelLine read_line(const JsonCursor& object) {
   members.optional("only", [&](const JsonCursor& value) {
     line.only = static_cast<Architecture>(read_name(value, "architecture", architectures));
   });
+  members.optional("part", [&](const JsonCursor& value) {
+    line.part = static_cast<KernelPart>(read_name(value, "part", part_names));
+  });
+  line.is_of_fp8 = members.boolean_or("of_fp8", false);
   line.ends_block = members.boolean_or("ends_block", false);
   members.optional("source", [](const JsonCursor& value) { value.string(); });
   members.finish();
@@ -92,12 +98,15 @@ HostTimes read_host(const JsonCursor& object, const Sources& sources) {
 
 }  // namespace
 
-KernelList read_kernel_list(const JsonCursor& object, const Sources& sources) {
-  KernelList list;
+void read_kernel_list(const JsonCursor& object, const Sources& sources,
+                      std::optional<KernelList>& kernels) {
+  const bool has_base = kernels.has_value();
+  if (!has_base) kernels.emplace();
+  KernelList& list = *kernels;
   Section section(object, sources);
   const auto flag = [](const JsonCursor& value) { return value.boolean(); };
-  section.required("attention", list.attention,
-                   [](const JsonCursor& value) { return value.string(); });
+  section.needed(has_base, "attention", list.attention,
+                 [](const JsonCursor& value) { return value.string(); });
   section.optional("splits_products", list.splits_products, flag);
   section.optional("sums_in_products", list.sums_in_products, flag);
   section.optional("stops_early", list.stops_early, flag);
@@ -108,14 +117,14 @@ KernelList read_kernel_list(const JsonCursor& object, const Sources& sources) {
   host("host_forward", list.host_forward);
   host("host_backward", list.host_backward);
   section.optional("host_step", list.host_step_ns, read_time);
-  section.required("optimizer_bytes", list.optimizer_bytes, read_amount);
+  section.needed(has_base, "optimizer_bytes", list.optimizer_bytes, read_amount);
   section.optional("residual_bytes", list.residual_bytes,
                    [](const JsonCursor& value) { return value.integer(1, 8); });
   section.optional("keeps_wide_weights", list.keeps_wide_weights, flag);
-  section.required("block", list.block, read_lines);
-  section.required("head", list.head, read_lines);
+  section.optional("keeps_wide_gradients", list.keeps_wide_gradients, flag);
+  section.needed(has_base, "block", list.block, read_lines);
+  section.needed(has_base, "head", list.head, read_lines);
   section.finish();
-  return list;
 }
 
 }  // namespace pipesim

@@ -24,6 +24,9 @@ inline constexpr int kernel_size_count = 6;
 
 enum class KernelPass : std::uint8_t { forward, input_gradient, weight_gradient };
 
+// What --recompute names to have a kernel run again.
+enum class KernelPart : std::uint8_t { none, norms, activation };
+
 // Bytes for each value of a size.
 using KernelBytes = std::array<double, kernel_size_count>;
 
@@ -37,7 +40,9 @@ struct KernelLine {
   KernelBytes kept{};                // for the backward
   KernelBytes workspace{};           // while a backward runs
   std::optional<Architecture> only;  // of these models' blocks alone
-  bool ends_block = false;           // is not run again by what stops early
+  bool is_of_fp8 = false;            // of 8-bit products alone
+  KernelPart part = KernelPart::none;
+  bool ends_block = false;  // is not run again by what stops early
 };
 
 // The time of the processor that launches kernels. The device waits for what that takes longer,
@@ -59,6 +64,7 @@ struct KernelList {
   double optimizer_bytes = 0;       // for each parameter
   std::int64_t residual_bytes = 2;  // of a value between blocks
   bool keeps_wide_weights = false;  // in fp32, as under autocast, and so are gradients
+  bool keeps_wide_gradients = false;
   std::vector<KernelLine> block, head;
 
   // Whether its lines say what is kept: then nothing else is.

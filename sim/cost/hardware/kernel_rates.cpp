@@ -43,6 +43,15 @@ std::vector<AttentionRates> read_libraries(const JsonCursor& object, const Sourc
   return libraries;
 }
 
+double read_watts(const JsonCursor& value) {
+  const double watts = value.number();
+  if (!(watts > 0 && watts <= 100'000)) {
+    value.fail(
+        fmt::format("{} is out of range: it must be watts, over 0 and at most 100000", watts));
+  }
+  return watts;
+}
+
 }  // namespace
 
 std::string_view traffic_name(Traffic traffic) {
@@ -69,6 +78,7 @@ KernelRates read_kernel_rates(const JsonCursor& object, const Sources& sources) 
   section.optional("fp8", rates.fp8, read_factor);
   section.optional("epilogue", rates.epilogue, read_part);
   section.optional("sustained", rates.sustained, read_share);
+  section.optional("watts", rates.watts, read_watts);
   for (std::size_t i = 0; i < traffic_names.size(); ++i) {
     section.required(traffic_names[i], rates.bytes_per_second[i], [](const JsonCursor& value) {
       return static_cast<double>(read_bandwidth(value));

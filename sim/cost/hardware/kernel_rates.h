@@ -43,6 +43,7 @@ struct KernelRates {
   // The clock of products and attention in a training that keeps the device busy, relative to that
   // of single kernels: power sustains no more.
   double sustained = 1;
+  double watts = 0;  // the power at which that was measured; 0: not known
   double bytes_per_second[traffic_count] = {};
   std::int64_t start_ns = 0;              // of a kernel that moves bytes
   std::vector<AttentionRates> attention;  // by library

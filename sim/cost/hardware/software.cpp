@@ -82,7 +82,7 @@ void read_values(Section& section, SoftwareSpec& software) {
   section.optional("keeps_both_gradients", software.keeps_both_gradients, read_flag);
   section.optional("layers", software.deals_by_cost, read_deal);
   section.members().optional("kernels", [&](const JsonCursor& kernels) {
-    software.kernels = read_kernel_list(kernels, section.sources());
+    read_kernel_list(kernels, section.sources(), software.kernels);
   });
 }
 

@@ -59,22 +59,23 @@ inline double time_of(Device& device, const Effort& effort, const Run& run) {
 }
 
 // Normally distributed numbers of a type on a device; released with the object.
-class Numbers {
+class RandomNumbers {
  public:
-  Numbers(Device& device, std::int64_t count, Number type, std::uint32_t seed, float deviation = 1)
+  RandomNumbers(Device& device, std::int64_t count, Number type, std::uint32_t seed,
+                float deviation = 1)
       : device_(device), type_(type), data_(device.allocate(count * bytes_of(type))) {
     RandomKey key{.seed = seed, .purpose = Purpose::initial_weights};
     if (type == Number::float32) {
       device.fill_normal(count, static_cast<float*>(data_), key, deviation);
       return;
     }
-    const Numbers wide(device, count, Number::float32, seed, deviation);
+    const RandomNumbers wide(device, count, Number::float32, seed, deviation);
     device.copy(count, wide.array(), array());
     device.finish();
   }
-  Numbers(const Numbers&) = delete;
-  Numbers& operator=(const Numbers&) = delete;
-  ~Numbers() { device_.release(data_); }
+  RandomNumbers(const RandomNumbers&) = delete;
+  RandomNumbers& operator=(const RandomNumbers&) = delete;
+  ~RandomNumbers() { device_.release(data_); }
 
   Array array() const { return {data_, type_}; }
   float* floats() const { return static_cast<float*>(data_); }
@@ -94,13 +95,16 @@ class Rotation {
   Rotation(Device& device, std::int64_t count, Number type, std::uint32_t seed,
            float deviation = 1) {
     for (std::uint32_t set = 0; set < sets; ++set) {
-      all_.push_back(std::make_unique<Numbers>(device, count, type, seed + 100 * set, deviation));
+      all_.push_back(
+          std::make_unique<RandomNumbers>(device, count, type, seed + 100 * set, deviation));
     }
   }
-  const Numbers& operator[](int call) const { return *all_[static_cast<std::size_t>(call % sets)]; }
+  const RandomNumbers& operator[](int call) const {
+    return *all_[static_cast<std::size_t>(call % sets)];
+  }
 
  private:
-  std::vector<std::unique_ptr<Numbers>> all_;
+  std::vector<std::unique_ptr<RandomNumbers>> all_;
 };
 
 }  // namespace pipesim::exec
