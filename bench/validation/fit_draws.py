@@ -24,7 +24,7 @@ from statistics import median
 from command_line import Parser, run_program
 from predictions import Outcome, predict_rows
 from program import InputError, Json, Pipesim
-from rows import Model, Quantity, Row, Source, Use, read_rows
+from rows import Model, Quantity, Row, Source, Use, read_one_gpu_steps, read_rows
 
 WIDEST_TENSOR_PARALLEL = 8  # wider is wider than a node
 
@@ -41,6 +41,7 @@ SETS = (
     Set("nanotron 1B", Source.NANOTRON, "nanotron-1B", ("megatron-core", "nanotron")),
     Set("nanotron 8B", Source.NANOTRON, "nanotron-8B", ("megatron-core", "nanotron")),
     Set("BigScience", Source.BIGSCIENCE, None, ("megatron-2022", "deepspeed")),
+    Set("one GPU", Source.ONE_GPU, None, ("pytorch",)),
     Set("NeMo", Source.NEMO, None, ("megatron-core", "nemo")),
     Set("MLPerf", Source.MLPERF, None, ("megatron-core", "nemo")),
 )
@@ -180,7 +181,7 @@ def main(arguments: Sequence[str]) -> int:
     sets = [one for one in SETS if given.set in (None, one.name)]
     if not sets:
         raise InputError(f"--set: '{given.set}' is none; see --help")
-    all_rows = read_rows()
+    all_rows = read_rows() + read_one_gpu_steps()
     print("errors of the rows that were not drawn, %: median before; after, of all draws and of")
     print("the worst draw; what fits say themselves, by others, in the mean; constants told;")
     print("median errors of peaks of memory before and after\n")

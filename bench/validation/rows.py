@@ -53,6 +53,7 @@ class Source(Enum):
     ATORCH = "atorch a100"
     TORCHTITAN_A100 = "torchtitan a100"
     NEMO_LONG = "nemo long sequences"
+    ONE_GPU = "one gpu"  # of one_gpu.json, which one_gpu.py predicts
 
 
 # The software that each ran, where it is not the device's usual one, and no row says.
@@ -358,6 +359,35 @@ def read_rows(folder: Path = DATA) -> list[Row]:
         raise InputError(
             f"{folder}: a row lacks a key, or has none that is known: {error}"
         ) from error
+
+
+def read_one_gpu_steps(folder: Path = DATA) -> list[Row]:
+    """PyTorch's eager steps on one GPU."""
+    rows = []
+    for row in read_json(folder / "one_gpu.json")["pytorch_steps"]:
+        if row["compile"]:
+            continue
+        keys = {
+            "architecture": row["model"],
+            "model": f"{row['model']} of {row['layers']} x {row['hidden']}",
+            "blocks": row["layers"],
+            "hidden_size": row["hidden"],
+            "mlp_size": row["ffn"],
+            "vocabulary_size": row["vocab"],
+            "sequence_length": row["seq"],
+            "micro_batch_size": row["micro_batch"],
+            "global_batch": row["micro_batch"] * row["microbatches"],
+            "tied_head": False,
+            "dropout_ppm": 0,
+            "cluster": "dgx-h100",
+            "attention": "fused",
+            "software": "pytorch",
+            "use": "unseen",
+        }
+        name = f"{keys['model']}, s {row['seq']}, b {row['micro_batch']}"
+        seconds = row["median_ms"] / 1e3
+        rows.append(row_of(Source.ONE_GPU, {**row, **keys}, name, Quantity.ITERATION, seconds))
+    return rows
 
 
 def read_left_out(folder: Path = DATA) -> list[LeftOut]:
