@@ -56,6 +56,7 @@ class NoteFinder {
       note_split_backward();
     }
     try_to([&] { note_heavy_end(); });
+    note_stalls();
     try_to([&] { note_receives(); });  // dependencies of a file may name its own
     return std::move(notes_);
   }
@@ -255,6 +256,23 @@ class NoteFinder {
                      has_blocks ? "blocks" : "others", fmt::join(better->layout, ","),
                      part(gain_ns, own_ns_)),
          lesson_of_ends});
+  }
+
+  // What measured pipelines over several nodes did, and no model of theirs explains.
+  void note_stalls() {
+    if (!prepared_.model) return;
+    const Cluster& cluster = prepared_.model->cluster();
+    const double part = cluster.device.software.stalls_over_nodes;
+    const Training& training = prepared_.model->training();
+    const bool is_far =
+        training.pipeline_parallel > 1 && training.devices() > cluster.devices_per_node;
+    if (part == 0 || !is_far) return;
+    notes_.push_back(
+        {"stalls", 0,
+         fmt::format("Of measured pipelines of {} over several nodes, {:.0f} % stalled, and took "
+                     "more than twice as long as predicted; neither time nor band has that.",
+                     cluster.device.software.name, 100 * part),
+         "Pipelines that stall over nodes"});
   }
 
   // A receive that blocks later actions should come no sooner than its message.

@@ -2,7 +2,8 @@
 // read in sim/LESSONS.md.
 //
 // A mistake is noted if the same work without it, also predicted, takes at least 2 %
-// less. A shape without mistakes costs no simulation. Pure functions; any thread.
+// less; a risk that no prediction shows, if measured runs of the software had it. A
+// shape without mistakes costs no simulation. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

@@ -513,6 +513,20 @@ TEST(Refused, BrokenFilesWithTheirPlace) {
   expect_refused(schedule + " --cluster dgx-a100 --model none.json", 2, "cannot read 'none.json'");
 }
 
+// What measured runs of a software did over nodes, and no prediction shows.
+TEST(ModelResult, SaysWherePipelinesStalled) {
+  const auto stalls = [](const std::string& flags) {
+    const Json notes = json_of(
+        "--schedule 1f1b --stages 4 --microbatches 32 --model gpt2-xl "
+        "--cluster dgx-h100 --tensor-parallel " +
+        flags)["notes"];
+    return std::ranges::any_of(notes, [](const Json& note) { return note["key"] == "stalls"; });
+  };
+  EXPECT_TRUE(stalls("5 --software nanotron"));
+  EXPECT_FALSE(stalls("1 --software nanotron"));
+  EXPECT_FALSE(stalls("5 --software megatron-core"));
+}
+
 // Software that lists its kernels names a library of attention, which fuses it.
 TEST(Attention, IsFusedByWhatNamesItsLibrary) {
   const auto attention = [](const std::string& flags) {

@@ -70,6 +70,7 @@ void read_values(Section& section, SoftwareSpec& software) {
           item.optional("gather_share", one.gather_share, read_share);
         });
   });
+  section.optional("stalls_over_nodes", software.stalls_over_nodes, read_part);
   section.optional("gathers_fp8", software.gathers_fp8, read_flag);
   section.optional("logit_bytes", software.logit_bytes, read_small);
   section.optional("split_logit_bytes", software.split_logit_bytes, read_small);

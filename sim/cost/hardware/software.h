@@ -73,6 +73,10 @@ struct SoftwareSpec {
   // measured rates take precedence.
   std::vector<NetworkShare> network;
 
+  // Of measured runs with a pipeline over several nodes, those that took more than twice as long as
+  // predicted.
+  double stalls_over_nodes = 0;
+
   bool gathers_fp8 = false;            // exchanges 8-bit inputs of products as 8 bits
   std::int64_t logit_bytes = 4;        // kept per logit for the backward
   std::int64_t split_logit_bytes = 0;  // more if tensor-parallel ranks split the vocabulary
