@@ -5,7 +5,8 @@ are marked as fitted, for values around those of the presets.
     fit_cluster.py    prints the means of absolute errors in percent, and of signed ones in brackets
 
 `losses.node` and `per_doubling` of dgx-h100 are on NeMo's rows of dgxc, its `fp8_efficiency` on
-those and the ones of NeMo 24.07, `compute_slowdown` of llm-foundry on its own.
+those and the ones of NeMo 24.07; `compute_slowdown` of llm-foundry and the rates of attention by
+Triton on an A100 are on LLM Foundry's.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from statistics import fmean
 
 from command_line import Parser, run_program
 from predictions import predict_rows
-from program import Json, Pipesim
+from program import Json, Pipesim, inlined
 from rows import Row, Source, Use, read_rows
 
 NODES = (0.83, 0.85, 0.87, 0.89, 0.91)
 DOUBLINGS = (0, 0.003, 0.0062, 0.009)
 FP8 = (0.88, 0.9, 0.915, 0.93, 0.95)
+TRITON = ((160, 91), (160, 103), (170, 97), (180, 91), (180, 103))  # TFLOP/s forward, backward
 SLOWDOWNS = (0, 0.6, 1.27, 2)
 
 
@@ -48,6 +50,13 @@ def software_file(pipesim: Pipesim, name: str, key: str, value: float) -> str:
     return pipesim.file(file)
 
 
+def triton_file(pipesim: Pipesim, cluster: str, forward: float, backward: float) -> str:
+    device = inlined(pipesim.preset("devices", "a100-sxm-80gb"))
+    for way, rate in (("forward", forward), ("backward", backward)):
+        device["kernels"]["attention"]["triton"][way]["rate"]["value"] = f"{rate}TFLOP/s"
+    return pipesim.file({**pipesim.preset("clusters", cluster), "device": device})
+
+
 def main(arguments: Sequence[str]) -> int:
     given = Parser(__doc__).parse_args(arguments)
     with Pipesim(given.pipesim) as pipesim:
@@ -65,6 +74,10 @@ def main(arguments: Sequence[str]) -> int:
             software = software_file(pipesim, "nemo", "fp8_efficiency", value)
             text = errors_text(pipesim, [replace(row, software=software) for row in nemo])
             print(f"fp8_efficiency {value}: nemo {text}", flush=True)
+        for forward, backward in TRITON:
+            cluster = triton_file(pipesim, foundry[0].cluster, forward, backward)
+            text = errors_text(pipesim, [replace(row, cluster=cluster) for row in foundry])
+            print(f"triton {forward}, {backward} TFLOP/s: llm foundry {text}", flush=True)
         for slowdown in SLOWDOWNS:
             software = software_file(pipesim, "llm-foundry", "compute_slowdown", slowdown)
             text = errors_text(pipesim, [replace(row, software=software) for row in foundry])

@@ -71,6 +71,15 @@ Json device_json(const std::string& name, const std::string& title, const Device
 void measure(const DeviceFlags& flags) {
   const std::string name = flags.device.value_or("cpu");
   check_outputs({{"the device", flags.output, true}});
+  if (!flags.output->ends_with(".json")) {
+    throw input_error(
+        fmt::format("--output {}: pipesim takes files that end in .json; give such a "
+                    "name",
+                    printable(*flags.output)));
+  }
+  if (flags.name && strip(*flags.name).empty()) {
+    throw input_error("--name: give the device a name");
+  }
   if (name == emulated_device) {
     throw input_error("--device emulated: it has no kernels to measure; give cpu or a GPU");
   }
@@ -78,6 +87,7 @@ void measure(const DeviceFlags& flags) {
   MeasuringEffort effort;
   if (!is_gpu) {
     effort.scale = 8;
+    effort.repeat_ms = 40;
     effort.most_spread = 25;
   }
   if (flags.seconds) {
@@ -90,7 +100,11 @@ void measure(const DeviceFlags& flags) {
     effort.most_spread = parse_number<double>(*flags.most_spread, "--most-spread", 0.0, 1e6,
                                               "percent from 0 to 1000000");
   }
-  if (flags.small) effort = {.seconds = 0.05, .scale = 64, .most_spread = effort.most_spread};
+  if (flags.small) {
+    effort.seconds = 0.05;
+    effort.scale = 64;
+    effort.repeat_ms = 5;
+  }
   OutputFile file(*flags.output);
   const std::unique_ptr<Device> device = make_device(name);
   device->enter_thread();
@@ -107,16 +121,16 @@ void measure(const DeviceFlags& flags) {
           .dump(2) +
       "\n");
   file.commit();
-  const auto steadiest = std::ranges::max_element(rates.spreads, {}, &MeasuredSpread::percent);
-  print(
-      fmt::format("{}: products {}, sustained {:.0f} % of that; copies {}; attention {} forward, "
-                  "{} backward\nLeast steady: {}, by {:.1f} %.\npipesim --cluster {} predicts "
-                  "with it.\n",
-                  printable(*flags.output), rate(rates.product_flops_per_second, " GFLOP/s"),
-                  100 * rates.sustained, rate(rates.stream, " GB/s"),
-                  rate(rates.forward.flops_per_second, " GFLOP/s"),
-                  rate(rates.backward.flops_per_second, " GFLOP/s"), steadiest->kernel,
-                  steadiest->percent, printable(*flags.output)));
+  const auto unsteadiest = std::ranges::max_element(rates.spreads, {}, &MeasuredSpread::percent);
+  const std::string text = fmt::format(
+      "{}: products {}, sustained {:.0f} % of that; copies {}; attention {} forward, {} "
+      "backward. Least steady: {}, by {:.1f} %.",
+      printable(*flags.output), rate(rates.product_flops_per_second, " GFLOP/s"),
+      100 * rates.sustained, rate(rates.stream, " GB/s"),
+      rate(rates.forward.flops_per_second, " GFLOP/s"),
+      rate(rates.backward.flops_per_second, " GFLOP/s"), unsteadiest->kernel, unsteadiest->percent);
+  print(fmt::format("{}\n\npipesim --cluster {} predicts with it.\n",
+                    wrap(text, standard_output().width), printable(*flags.output)));
 }
 
 }  // namespace
@@ -132,7 +146,7 @@ void add_device(CommandLine& program, DeviceFlags& flags, const std::optional<La
        {"--seconds", &flags.seconds, "S", "of the sustained product; default 2, on a CPU 1"},
        {"--small", &flags.small, "tiny sizes, to try it out"},
        {"--most-spread", &flags.most_spread, "PERCENT",
-        "refuses less steady kernels; default 15, on a CPU 25"}});
+        "refuses less steady kernels; default 15, CPU 25"}});
   command.set_footer(
       "Copies, norms, an optimizer's step, attention and products, one by one. A device\n"
       "that another process uses, or that throttles, is refused.\n"

@@ -30,6 +30,8 @@ std::pair<double, std::int64_t> rate_and_ramp(const Timed& small, const Timed& l
   return {1 / least, std::llround(slope / least)};
 }
 
+constexpr int repeats = 15;
+
 class Meter {
  public:
   Meter(Device& device, Number precision, const MeasuringEffort& effort)
@@ -57,15 +59,14 @@ class Meter {
  private:
   // The median of some repeats, in seconds; refuses unsteady ones.
   double seconds(const std::string& kernel, const Run& run) {
-    const Effort effort{.repeats = 15, .repeat_ms = effort_.scale == 8 ? 40.0 : 5.0};
+    const Effort effort{.repeats = repeats, .repeat_ms = effort_.repeat_ms};
     time_of(device_, 3, run);
     const int calls = calls_for(time_of(device_, 3, run), effort);
-    return middle(
-        kernel, [&] { return time_of(device_, calls, run); }, effort.repeats);
+    return middle(kernel, [&] { return time_of(device_, calls, run); });
   }
 
   template <typename Time>
-  double middle(const std::string& kernel, Time time, int repeats) {
+  double middle(const std::string& kernel, Time time) {
     std::vector<double> times;
     for (int i = 0; i < repeats; ++i) times.push_back(time());
     std::ranges::sort(times);
@@ -164,13 +165,12 @@ class Meter {
       const double flops = 2 * length * length * static_cast<double>(shape.batch * shape.hidden());
       const std::string of = fmt::format(", sequences of {}", shape.sequence);
       times[0][is_long ? 1 : 0] = {length, flops, seconds("attention, forward" + of, forward)};
-      forward(0);
-      // Each backward overwrites the state: a forward comes before it.
-      const double both = seconds("attention, forward and backward" + of, [&](int call) {
-        forward(call);
-        backward(call);
+      // A backward overwrites the state: a forward comes before each, and is not timed.
+      const double back = middle("attention, backward" + of, [&] {
+        forward(0);
+        return time_of(device_, 1, backward);
       });
-      times[1][is_long ? 1 : 0] = {length, 2.5 * flops, both - times[0][is_long ? 1 : 0].seconds};
+      times[1][is_long ? 1 : 0] = {length, 2.5 * flops, back};
     }
     for (const int way : {0, 1}) {
       MeasuredAttention& one = way == 0 ? result_.forward : result_.backward;
@@ -195,12 +195,10 @@ class Meter {
     if (!is_sustained) return {static_cast<double>(k), flops, seconds(name, run)};
     // The first half heats the device, the second counts.
     const double one = time_of(device_, 1, run) / 1e3;
-    constexpr int parts = 15;
-    const int calls = std::max(1, static_cast<int>(effort_.seconds / 2 / one / parts));
-    time_of(device_, calls * parts, run);
+    const int calls = std::max(1, static_cast<int>(effort_.seconds / 2 / one / repeats));
+    time_of(device_, calls * repeats, run);
     return {static_cast<double>(k), flops,
-            middle(
-                name, [&] { return time_of(device_, calls, run); }, parts)};
+            middle(name, [&] { return time_of(device_, calls, run); })};
   }
 
   void products() {

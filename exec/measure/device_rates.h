@@ -15,6 +15,7 @@ namespace pipesim::exec {
 struct MeasuringEffort {
   double seconds = 2;       // of the product that is repeated until power lowers the clock
   std::int64_t scale = 1;   // divides sizes: 1 for a GPU
+  double repeat_ms = 5;     // of each of 15 repeats
   double most_spread = 15;  // in percent; a kernel that is less steady is refused
 };
 

@@ -85,8 +85,16 @@ class StartDocument {
  private:
   void take_cluster(const std::filesystem::path& file) {
     const JsonValue document = read_document(file);
-    json_ = changeable(document);
-    const JsonValue* device = member_of(document, "device");
+    const JsonValue* format = member_of(document, "format");
+    const bool is_of_device = format != nullptr && format->get_if<std::string>() != nullptr &&
+                              *format->get_if<std::string>() == "pipesim-device";
+    const JsonValue* device = is_of_device ? &document : member_of(document, "device");
+    if (is_of_device) {
+      json_["device"] = changeable(document);
+      json_["devices_per_node"] = 1;
+    } else {
+      json_ = changeable(document);
+    }
     JsonValue own;
     if (device != nullptr && device->get_if<std::string>() != nullptr) {
       const std::string& name = *device->get_if<std::string>();

@@ -266,7 +266,7 @@ class NoteFinder {
     const Training& training = prepared_.model->training();
     const bool is_far =
         training.pipeline_parallel > 1 && training.devices() > cluster.devices_per_node;
-    if (part == 0 || !is_far) return;
+    if (part < 0.01 || !is_far) return;
     notes_.push_back(
         {"stalls", 0,
          fmt::format("Of measured pipelines of {} over several nodes, {:.0f} % stalled, and took "

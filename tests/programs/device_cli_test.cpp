@@ -47,6 +47,16 @@ TEST_F(DeviceCommand, MeasuresWhatPipesimPredictsWith) {
   EXPECT_GT(json["makespan_ns"], 0);
   // Nothing was validated on it.
   EXPECT_EQ(json["error_band"], nullptr);
+  write_file((folder_.path() / "runs.csv").string(),
+             "model,stages,microbatches,precision,seconds\ngpt-mini,1,4,fp32,0.15\n"
+             "gpt-mini,1,8,fp32,0.29\ngpt-mini,1,16,fp32,0.58\n");
+  const Outcome fitted = call(PIPESIM_COMMAND, "fit runs.csv --cluster mine.json -o fitted.json");
+  EXPECT_EQ(fitted.status, 0) << fitted.err;
+  const Outcome again = call(PIPESIM_COMMAND,
+                             "--cluster fitted.json --model gpt-mini --precision fp32 --schedule "
+                             "1f1b --stages 1 --microbatches 4 --json");
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_NE(Json::parse(again.out)["error_band"], nullptr);
 }
 
 TEST_F(DeviceCommand, SaysWhatIsWrong) {
@@ -55,6 +65,8 @@ TEST_F(DeviceCommand, SaysWhatIsWrong) {
   expect_refused("device --seconds 100 -o d.json", 2, "seconds from 0.01 to 60");
   expect_refused("device --most-spread none -o d.json", 2, "percent");
   expect_refused("device -o no/folder/d.json", 2, "no/folder");
+  expect_refused("device -o d.txt", 2, "files that end in .json");
+  expect_refused("device --name ' ' -o d.json", 2, "give the device a name");
   // No machine is as steady as this; nothing is written.
   expect_refused("device --small --most-spread 0.0001 -o d.json", 1, "cpu: ");
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "d.json"));

@@ -517,14 +517,14 @@ TEST(Refused, BrokenFilesWithTheirPlace) {
 TEST(ModelResult, SaysWherePipelinesStalled) {
   const auto stalls = [](const std::string& flags) {
     const Json notes = json_of(
-        "--schedule 1f1b --stages 4 --microbatches 32 --model gpt2-xl "
+        "--schedule 1f1b --stages 4 --microbatches 32 --model llama-3-8b "
         "--cluster dgx-h100 --tensor-parallel " +
         flags)["notes"];
     return std::ranges::any_of(notes, [](const Json& note) { return note["key"] == "stalls"; });
   };
-  EXPECT_TRUE(stalls("5 --software nanotron"));
-  EXPECT_FALSE(stalls("1 --software nanotron"));
-  EXPECT_FALSE(stalls("5 --software megatron-core"));
+  EXPECT_TRUE(stalls("4 --software nanotron"));
+  EXPECT_FALSE(stalls("2 --software nanotron"));
+  EXPECT_FALSE(stalls("4 --software megatron-core"));
 }
 
 // Software that lists its kernels names a library of attention, which fuses it.

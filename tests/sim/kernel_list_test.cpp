@@ -375,6 +375,32 @@ TEST(KernelRates, FollowAChangedBase) {
   EXPECT_EQ(slow.kernels->product_flops_per_second, base.kernels->product_flops_per_second);
 }
 
+// And a file may change single rates of it, also of a device whose rates are another's.
+TEST(KernelRates, ChangeSingleOnesOfABase) {
+  const auto device = [](const std::string& base) {
+    return parse_device(R"({"format":"pipesim-device","version":1,"base":")" + base +
+                            R"(","kernels":{"watts":500,"sustained":0.5}})",
+                        "d.json");
+  };
+  for (const char* base : {"h100-sxm-80gb", "b200"}) {
+    const DeviceSpec changed = device(base);
+    const KernelRates usual = kernels_of(find_device(base));
+    EXPECT_EQ(changed.kernels->watts, 500);
+    EXPECT_EQ(changed.kernels->sustained, 0.5);
+    EXPECT_EQ(changed.kernels->product_flops_per_second, usual.product_flops_per_second);
+    EXPECT_EQ(changed.kernels->attention.size(), usual.attention.size());
+  }
+}
+
+// Values for one device change a base's list, whichever device is asked for.
+TEST(KernelList, IsChangedForSingleDevices) {
+  const std::string text =
+      R"({"format":"pipesim-software","version":1,"name":"mine","base":"nemo",)"
+      R"("devices":{"b200":{"kernels":{"attention":"flash"}}}})";
+  EXPECT_EQ(parse_software(text, "s.json", "b200").kernels->attention, "flash");
+  EXPECT_EQ(parse_software(text, "s.json", "h100-sxm-80gb").kernels->attention, "cudnn");
+}
+
 // A device's file is a cluster of that device alone.
 TEST(Clusters, MayBeADevice) {
   const Cluster alone = parse_cluster(device_text, "d.json");

@@ -89,7 +89,7 @@ std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
   const Validated validated = read_validated();
   const SoftwareSpec& software = cluster.device.software;
   const auto is_usual = [&](const ValidatedRuns& one) {
-    return one.device == cluster.device.kind && one.software == software.name;
+    return !software.is_own && one.device == cluster.device.kind && one.software == software.name;
   };
   const bool is_fp8 = training.precision == Precision::fp8;
   const auto alike = widest(validated.times, [&](const ValidatedRuns& one) {

@@ -178,7 +178,8 @@ DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base)
                    [&](const JsonCursor& reached) { read_reached(reached, sources, device); });
   if (has_base && device.kernels) device.kernels = scaled_kernels(*base, device, 1);
   members.optional("kernels", [&](const JsonCursor& kernels) {
-    device.kernels = read_kernel_rates(kernels, sources);
+    if (has_base) device.kernels = kernels_of(device);
+    read_kernel_rates(kernels, sources, device.kernels);
   });
   members.optional("software", [&](const JsonCursor& software) {
     read_software(software, device.kind, device.software);

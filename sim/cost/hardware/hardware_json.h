@@ -106,8 +106,9 @@ std::vector<Item> read_by_nodes(const JsonCursor& list, const Sources& sources, 
 // it changes if it names no base itself.
 DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base = {});
 
-// The sections `kernels` of a device and of software; the latter changes a list that is there.
-KernelRates read_kernel_rates(const JsonCursor& object, const Sources& sources);
+// The sections `kernels` of a device and of software; they change what is there.
+void read_kernel_rates(const JsonCursor& object, const Sources& sources,
+                       std::optional<KernelRates>& kernels);
 void read_kernel_list(const JsonCursor& object, const Sources& sources,
                       std::optional<KernelList>& kernels);
 

@@ -69,10 +69,13 @@ const AttentionRates& KernelRates::attention_of(const std::string& library,
                   unknown_name("library of attention", library, known), device));
 }
 
-KernelRates read_kernel_rates(const JsonCursor& object, const Sources& sources) {
-  KernelRates rates;
+void read_kernel_rates(const JsonCursor& object, const Sources& sources,
+                       std::optional<KernelRates>& kernels) {
+  const bool has_base = kernels.has_value();
+  if (!has_base) kernels.emplace();
+  KernelRates& rates = *kernels;
   Section section(object, sources);
-  section.required("product_rate", rates.product_flops_per_second, read_flops);
+  section.needed(has_base, "product_rate", rates.product_flops_per_second, read_flops);
   section.optional("product_ramp", rates.product_ramp, read_ramp);
   section.optional("product_start", rates.product_start_ns, read_time);
   section.optional("fp8", rates.fp8, read_factor);
@@ -80,14 +83,15 @@ KernelRates read_kernel_rates(const JsonCursor& object, const Sources& sources) 
   section.optional("sustained", rates.sustained, read_share);
   section.optional("watts", rates.watts, read_watts);
   for (std::size_t i = 0; i < traffic_names.size(); ++i) {
-    section.required(traffic_names[i], rates.bytes_per_second[i], [](const JsonCursor& value) {
-      return static_cast<double>(read_bandwidth(value));
-    });
+    section.needed(
+        has_base, traffic_names[i], rates.bytes_per_second[i],
+        [](const JsonCursor& value) { return static_cast<double>(read_bandwidth(value)); });
   }
   section.optional("start", rates.start_ns, read_time);
-  rates.attention = read_libraries(section.members().required("attention"), sources);
+  if (!has_base || section.members().has("attention")) {
+    rates.attention = read_libraries(section.members().required("attention"), sources);
+  }
   section.finish();
-  return rates;
 }
 
 }  // namespace pipesim

@@ -128,7 +128,7 @@ SoftwareSpec read_whole(const JsonCursor& root, const std::string& device) {
     const auto* object = devices.value().get_if<JsonValue::Object>();
     if (object == nullptr) devices.fail("must be an object: values by the name of a device");
     for (const auto& [name, value] : *object) {
-      SoftwareSpec other;
+      SoftwareSpec other = software;  // whose values these change
       read_section(JsonCursor(value, root.file(), fmt::format("{}.{}", devices.path(), name)),
                    name == device ? software : other, false, device);
     }
@@ -155,7 +155,9 @@ std::string_view software_preset(const std::string& name) {
 
 SoftwareSpec find_software(const std::string& name_or_file, const std::string& device) {
   if (names_file(name_or_file)) {
-    return parse_software(read_file(name_or_file), name_or_file, device);
+    SoftwareSpec own = parse_software(read_file(name_or_file), name_or_file, device);
+    own.is_own = true;
+    return own;
   }
   if (!software_presets().contains(name_or_file)) {
     throw input_error(fmt::format("--software: {}; or give a file that ends in .json",

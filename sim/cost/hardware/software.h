@@ -43,8 +43,9 @@ inline constexpr double most_state_bytes = 64;
 
 // A hidden amount is a share, 0 to 1, of what could be hidden.
 struct SoftwareSpec {
-  std::string name;   // "megatron-core"; empty if a device's file gives all values
-  std::string title;  // for display
+  std::string name;     // "megatron-core"; empty if a device's file gives all values
+  std::string title;    // for display
+  bool is_own = false;  // a file's, whatever it is called: no published run is of it
 
   double efficiency = 1;  // of products' and fused attention's rates, on the device's share
   double attention_efficiency = 1;  // of fused attention's, on top of that

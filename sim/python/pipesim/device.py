@@ -14,6 +14,7 @@ are not steady is refused. Needs PyTorch alone.
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -297,8 +298,6 @@ def device_file(name, title, memory, multiprocessors, records):
 
 def measure(given):
     device = torch.device(given.device)
-    if device.type not in ("cpu", "cuda"):
-        raise Refused(f"--device {given.device}: PyTorch measures cpu or cuda:N here")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise Refused("PyTorch sees no GPU here; give --device cpu")
     seconds, scale = (0.05, 16) if given.small else (given.seconds, 1 if device.type == "cuda" else 8)
@@ -359,8 +358,16 @@ def main():
     given = parser.parse_args()
     if not given.output and not given.lines:
         parser.error("give -o FILE.json, or --lines")
-    if given.output and not os.path.isdir(os.path.dirname(given.output) or "."):
-        parser.error(f"-o {given.output}: its folder does not exist")
+    if given.output and not given.output.endswith(".json"):
+        parser.error(f"-o {given.output}: pipesim takes files that end in .json")
+    if given.output and (os.path.isdir(given.output) or not os.path.isdir(os.path.dirname(given.output) or ".")):
+        parser.error(f"-o {given.output}: it is a folder, or its folder does not exist")
+    if given.device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", given.device):
+        parser.error(f"--device {given.device}: PyTorch measures cpu or cuda:N here")
+    if not 0.01 <= given.seconds <= 60 or not given.most_spread >= 0:
+        parser.error("--seconds: give 0.01 to 60; --most-spread: percent from 0")
+    if given.name is not None and not given.name.strip():
+        parser.error("--name: give the device a name")
     try:
         found, unsteady = measure(given)
         if given.output:
