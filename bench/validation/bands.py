@@ -28,7 +28,8 @@ from rows import Quantity, Row, Source, Use, read_rows
 FILE = REPOSITORY / "sim" / "cost" / "hardware" / "validated.json"
 # Another simulator's output is not measured.
 NOT_MEASURED = (Source.VTRAIN_SINGLE_NODE,)
-# Between models that a set has and those that it lacks; a study of 110 rows of other sets.
+# Assumed: models that a set lacks err more than those it has. bench/VALIDATION.md has the shares of
+# rows that bands hold with it.
 LEAST = 0.057
 FEW = 5
 

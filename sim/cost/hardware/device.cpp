@@ -113,9 +113,11 @@ double flops_of_values(const DeviceSpec& device) {
   throw input_error(device.name + ": it has no peak rate");
 }
 
+namespace {
+
 // A measured device's rates on another, by the peaks of both.
-static KernelRates scaled_kernels(const DeviceSpec& measured, const DeviceSpec& device,
-                                  double clock_share) {
+KernelRates scaled_kernels(const DeviceSpec& measured, const DeviceSpec& device,
+                           double clock_share) {
   const double compute = flops_of_values(device) / flops_of_values(measured) * clock_share;
   const double memory = static_cast<double>(device.memory_bytes_per_second) /
                         static_cast<double>(measured.memory_bytes_per_second);
@@ -128,6 +130,8 @@ static KernelRates scaled_kernels(const DeviceSpec& measured, const DeviceSpec& 
   }
   return rates;
 }
+
+}  // namespace
 
 KernelRates kernels_of(const DeviceSpec& device) {
   if (device.kernels) return *device.kernels;
