@@ -68,26 +68,8 @@ A100, H100, B200 = "a100-sxm-80gb", "h100-sxm-80gb", "b200"
 # counted, and 3 and more where each operation of a formula is a kernel of its own.
 PRESETS = (
     Preset("nemo-2023", Source.MLPERF, H100, (one("efficiency", 1, 0.1),)),
-    # Its layouts are assumed.
-    Preset(
-        "megatron-core",
-        Source.MEGATRON_CORE,
-        H100,
-        (one("efficiency", 0.95, 0.1),),
-        usual_error=0.1,
-    ),
-    Preset(
-        "megatron-core",
-        Source.SIMUMAX_B200,
-        B200,
-        (
-            one("efficiency", 0.95, 0.1),
-            one("elementwise_traffic", 1.3, 0.5),
-            # Transformer Engine's kernel reads logits of 2 bytes twice, and writes gradients there.
-            one("loss_traffic", 0.4, 0.3),
-            one("optimizer_traffic", 1, 0.3),
-        ),
-    ),
+    # Products alone reached 0.68 of the device's rate, as if it were cool, on that machine.
+    Preset("megatron-core", Source.SIMUMAX_B200, B200, (one("efficiency", 0.75, 0.1),)),
     Preset(
         "deepspeed",
         Source.BIGSCIENCE,
@@ -105,9 +87,6 @@ PRESETS = (
         Source.NANOTRON,
         H100,
         (
-            one("efficiency", 0.85, 0.15),
-            one("elementwise_traffic", 2, 1),
-            one("loss_traffic", 1.5, 0.5),
             one("host_forward", 0.8, 0.8),
             one("host_backward", 1.5, 1),
             one("host_peers", 0.1, 0.2),

@@ -97,6 +97,7 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
   double of_all_layers = 0;
   for (int stage = 0; stage < program.stages(); ++stage) {
     const auto at = static_cast<std::size_t>(stage);
+    int blocks = 0;
     for (int i = 0; i < training.layout[at]; ++i) {
       const int layer = training.first_layer(stage) + i;
       const double own =
@@ -104,7 +105,10 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
       const bool is_block = !model.is_embedding(layer) && !model.is_head(layer);
       double held = own;
       double again = 0;
-      if (training.recompute.full) {
+      const Recompute& recompute = training.recompute;
+      if (recompute.full && is_block && recompute.blocks > 0 && blocks >= recompute.blocks) {
+        // Kept: a later block of the stage.
+      } else if (recompute.full) {
         if (is_block) held = passing;
         again = own;
       } else if (is_block) {
@@ -112,6 +116,7 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
                             shards);
         again = own - held;
       }
+      if (is_block) ++blocks;
       kept[at].whole += own;
       kept[at].held += held;
       kept[at].again = std::max(kept[at].again, again);
@@ -396,7 +401,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--accumulate", &flags.accumulate, "K", "optimizer step every K iterations; default 1"},
        {"--seed", &flags.seed, "N", "seed of weights, samples, dropout; default 1"},
        {"--learning-rate", &flags.learning_rate, "X", "AdamW's learning rate; default 0.001"},
-       {"--recompute", &flags.recompute, "none|full|LIST",
+       {"--recompute", &flags.recompute, "none|full|full:N|LIST",
         "attention, norms, activation; see below"},
        {"--attention", &flags.attention, "unfused|fused", "keeps scores or not; GPUs never do"},
        {"--precision", &flags.precision, "fp32|bf16",

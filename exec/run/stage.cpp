@@ -61,7 +61,10 @@ auto Stage::timed(const Action& action, const Layer& layer, Kind kind, bool agai
 bool Stage::computes_again(std::size_t layer) const {
   const int index = layers_[layer]->index();
   const Model& model = setup_.layers.model;
-  return setup_.layers.recompute.full && !model.is_embedding(index) && !model.is_head(index);
+  const Recompute& recompute = setup_.layers.recompute;
+  if (!recompute.full || model.is_embedding(index) || model.is_head(index)) return false;
+  const int before = index - std::max(1, layers_.front()->index());  // blocks of this stage
+  return recompute.blocks == 0 || before < recompute.blocks;
 }
 
 Tensor Stage::forward(const Microbatch& microbatch, Tensor x) {

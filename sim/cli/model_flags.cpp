@@ -32,6 +32,7 @@ Value choose(const std::string& text, std::string_view flag, std::span<const Nam
 }
 
 constexpr std::array switches{Named<bool>{"on", true}, Named<bool>{"off", false}};
+constexpr std::array narrow_weights{Named<bool>{"bf16", true}};
 constexpr std::array gradient_sizes{Named<std::int64_t>{"2", 2}, Named<std::int64_t>{"4", 4}};
 
 std::optional<double> number_between(const std::string& text, double least, double most) {
@@ -88,7 +89,7 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--devices", &flags.devices, "N", "total devices; sets D to N / (stages x T)"},
       {"--sequence-parallel", &flags.sequence_parallel,
        "shards norms and dropout by tokens over T ranks"},
-      {"--recompute", &flags.recompute, "none|full|LIST",
+      {"--recompute", &flags.recompute, "none|full|full:N|LIST",
        "attention, norms, activation, products; see below"},
       {"--attention", &flags.attention, "HOW", "fused or unfused; default by model and software"},
       {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
@@ -97,6 +98,8 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
        "shards within groups of N replicas; default all"},
       {"--gather", &flags.replicas.gather, "window|pass|once",
        "how long gathered weights stay; see below"},
+      {"--weights", &flags.weights, "bf16",
+       "no autocast of fp32 weights; --software pytorch ..."},
       {"--gradient-bytes", &flags.gradient_bytes, "2|4",
        "per gradient element; default as the weights"},
       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
@@ -176,6 +179,15 @@ TrainingRequest training_request(const ModelFlags& flags) {
     training.attention = parse_attention(*flags.attention);
   }
   if (flags.precision) training.precision = parse_precision(*flags.precision, "--precision");
+  if (flags.weights) {
+    choose<bool>(*flags.weights, "--weights", narrow_weights);
+    if (training.precision != Precision::bf16) {
+      throw input_error(fmt::format("--weights bf16: needs --precision bf16, not {}",
+                                    precision_name(training.precision)));
+    }
+    SoftwareSpec& software = request.cluster.device.software;
+    software = with_bf16_weights(std::move(software));
+  }
   training.gradient_bytes = bytes_of(training.precision);
   if (flags.gradient_bytes) {
     training.gradient_bytes =

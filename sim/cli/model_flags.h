@@ -15,7 +15,7 @@ struct ModelFlags {
   Flag model, cluster, software;
   Flag micro_batch_size, sequence_length, tensor_parallel, devices;
   Flag recompute, attention, precision;
-  Flag gradient_bytes, overlap_gather, tensor_overlap, software_factor;
+  Flag weights, gradient_bytes, overlap_gather, tensor_overlap, software_factor;
   ReplicaFlags replicas;
   Flag global_batch;
   bool sequence_parallel = false;

@@ -168,7 +168,8 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   }
   if (explanation) {
     const Throughput reached =
-        throughput(*model, choice.schedule.microbatches, prediction.iteration_ns());
+        throughput(*model, choice.schedule.stages(), choice.schedule.microbatches,
+                   prediction.iteration_ns());
     print("\n" + explanation_report(*model, *explanation, reached, *cap, terminal.width));
   }
   if (trace)

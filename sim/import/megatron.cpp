@@ -454,11 +454,9 @@ class Megatron {
     const std::int64_t count = arguments_.integer_or("--recompute-num-layers", 1);
     const std::vector<std::string> modules = arguments_.texts("--recompute-modules");
     if (granularity == "full") {
-      imported_.add("--recompute", "full");
-      if (method == "block") {
-        lacks("--recompute-method", "all blocks of a stage are computed again here, or none");
-        lacks("--recompute-num-layers", "with --recompute-method block: see there");
-      } else if (count > 1) {
+      // By the method "block" it is so many of each stage.
+      imported_.add("--recompute", method == "block" ? fmt::format("full:{}", count) : "full");
+      if (method != "block" && count > 1) {
         lacks("--recompute-num-layers", "each block's input is kept here, not each unit's");
       }
       return;

@@ -7,6 +7,7 @@
 
 #include "sim/import/settings.h"
 #include "sim/schedule/family.h"
+#include "traces/base/decimal.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -378,10 +379,17 @@ class Torchtitan {
       imported_.add("--recompute", "norms,activation,products");
       return;
     }
+    // Every so many blocks; without a pipeline it does not matter which.
+    const auto every = whole_number(option);
+    if (mode == "selective" && every && *every > 0 && stages_ == 1 && imported_.model) {
+      const std::int64_t again = imported_.model->blocks / *every;
+      if (again > 0) imported_.add("--recompute", fmt::format("full:{}", again));
+      return;
+    }
     if (mode == "selective") {
       imported_.without_counterpart.push_back(
           {fmt::format("activation_checkpoint.selective_ac_option = {}", printable(option)),
-           "every block computes the same again here; give --recompute"});
+           "which blocks it means is not known here; give --recompute"});
       return;
     }
     lacks("activation_checkpoint.mode", "not known here; give --recompute");

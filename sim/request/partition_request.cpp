@@ -1,6 +1,9 @@
 #include "sim/request/partition_request.h"
 
+#include <fmt/format.h>
+
 #include "sim/cost/layout.h"
+#include "traces/base/error.h"
 
 namespace pipesim {
 
@@ -8,10 +11,16 @@ PartitionProblem partition_problem(const CostSource& source, const ScheduleChoic
                                    const std::string& name) {
   PartitionProblem problem;
   problem.schedule = source.complete(choice.schedule);
+  const auto model = source.cost_model(choice.schedule.ranks());
+  if (model && model->training().recompute.blocks > 0) {
+    throw input_error(fmt::format(
+        "--recompute {}: which blocks are computed again follows from the stages, so that these "
+        "cannot be balanced; give full, or --layers",
+        recompute_name(model->training().recompute)));
+  }
   problem.layers = source.layers(problem.schedule);
   const int stages = problem.schedule.stages();
   const auto layers = static_cast<int>(problem.layers.size());
-  const auto model = source.cost_model(choice.schedule.ranks());
   problem.even = model ? model->layout({problem.schedule.placement, false, {}})
                        : resolve_layout({}, layers, stages, name);
   if (source.layout()) problem.given = resolve_layout(source.layout(), layers, stages, name);

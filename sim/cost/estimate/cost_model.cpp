@@ -39,7 +39,10 @@ void fill_states(StageCosts& costs, const Training& training, const SoftwareSpec
     costs.gradient_bytes += part(value, training.zero >= 2);
   }
   // Two moments, and a 32-bit copy of 16-bit weights.
-  costs.optimizer_bytes = part(value == 4 ? 8 : 12, training.zero >= 1);
+  const std::int64_t usual = value == 4 ? 8 : 12;
+  const std::int64_t kept =
+      software.kernels ? software.kernels->optimizer_kept.value_or(usual) : usual;
+  costs.optimizer_bytes = part(kept, training.zero >= 1);
 }
 
 // ---- One layer
@@ -351,14 +354,13 @@ std::vector<StageShare> shares_of(const CostModel& model, const PipelineShape& s
     StageShare& share = shares.emplace_back();
     share.layers = size;
     std::int64_t before = 0;
-    for (const int end = next + size; next < end;) {
-      const LayerEstimate& one = model.layer(next);
-      const int first = std::exchange(next, std::min(end, model.next_kind(next)));
+    for (const LayerRun& run : model.runs(std::exchange(next, next + size), size)) {
+      const LayerEstimate& one = *run.each;
       const std::int64_t parameters = one.parameters - (has_both ? one.tied_parameters : 0);
-      share.parameters += (next - first) * parameters;
-      share.buckets += (next - first) * buckets(parameters);
+      share.parameters += run.count * parameters;
+      share.buckets += run.count * buckets(parameters);
       share.largest_layer = std::max(share.largest_layer, parameters);
-      const std::int64_t neighbour = next - first > 1 ? parameters : before;
+      const std::int64_t neighbour = run.count > 1 ? parameters : before;
       share.largest_neighbours =
           std::max({share.largest_neighbours, before + parameters, neighbour + parameters});
       before = parameters;
@@ -400,7 +402,12 @@ CostModel::CostModel(Model model, Cluster cluster, Training training)
     for (int layer = 0; layer < model_.layers(); ++layer) kinds_.push_back(estimator.run(layer));
     return;
   }
+  Training without = training_;
+  without.recompute = {};
+  Estimator plain(model_, cluster_, without);
+  const bool has_plain = training_.recompute.blocks > 0;
   for (const int layer : {0, 1, model_.layers() - 1}) kinds_.push_back(estimator.run(layer));
+  if (has_plain) kinds_.push_back(plain.run(1));
   if (!cluster_.device.software.kernels) return;
   // The processor launches kernels ahead of the device, over all layers of a microbatch: only what
   // it takes longer in all is waited for.
@@ -416,6 +423,10 @@ CostModel::CostModel(Model model, Cluster cluster, Training training)
   const double part = late / blocks / of_block;
   estimator.wait_for_launches(part * block.launch_seconds[0], part * block.launch_seconds[1]);
   kinds_[1] = estimator.run(1);
+  if (!has_plain) return;
+  const auto [forward, backward] = kinds_[3].launch_seconds;
+  plain.wait_for_launches(part * forward, part * backward);
+  kinds_[3] = plain.run(1);
 }
 
 const LayerEstimate& CostModel::layer(int layer) const {
@@ -423,10 +434,21 @@ const LayerEstimate& CostModel::layer(int layer) const {
   return kinds_[model_.is_embedding(layer) ? 0 : model_.is_head(layer) ? 2 : 1];
 }
 
-int CostModel::next_kind(int layer) const {
-  const bool is_block =
-      !model_.is_listed() && !model_.is_embedding(layer) && !model_.is_head(layer);
-  return is_block ? model_.layers() - 1 : layer + 1;
+std::vector<LayerRun> CostModel::runs(int first, int count) const {
+  std::vector<LayerRun> all;
+  const int end = first + count;
+  while (first < end) {
+    const bool is_block =
+        !model_.is_listed() && !model_.is_embedding(first) && !model_.is_head(first);
+    const int next = is_block ? std::min(end, model_.layers() - 1) : first + 1;
+    // All blocks of a stage are in one run: its first ones are computed again.
+    const int most = is_block ? training_.recompute.blocks : 0;
+    const int again = most > 0 ? std::min(most, next - first) : next - first;
+    all.push_back({first, again, &layer(first)});
+    if (first + again < next) all.push_back({first + again, next - first - again, &kinds_[3]});
+    first = next;
+  }
+  return all;
 }
 
 std::vector<int> CostModel::layout(const PipelineShape& shape) const {
@@ -445,7 +467,10 @@ std::vector<int> CostModel::layout(const PipelineShape& shape) const {
 }
 
 StageCosts CostModel::layer_costs(int layer, const PipelineShape& shape) const {
-  const LayerEstimate& one = this->layer(layer);
+  return costs_of(this->layer(layer), shape);
+}
+
+StageCosts CostModel::costs_of(const LayerEstimate& one, const PipelineShape& shape) const {
   StageCosts costs = one.costs;
   if (shape.splits_backward) costs.backward_input_ns = one.lone_backward_input_ns;
   if (one.tied_parameters > 0 && has_both_ends(shape.placement)) {
@@ -470,9 +495,8 @@ Costs CostModel::costs(const PipelineShape& shape) const {
     StageSum stage(fmt::format("--model, --stages: the layers of virtual stage {} of {}",
                                result.stages.size(), model_.name),
                    "use more stages, smaller layers or a smaller --micro-batch-size");
-    for (const int end = next + size; next < end;) {
-      const int first = std::exchange(next, std::min(end, next_kind(next)));
-      stage.add(layer_costs(first, shape), next - first);
+    for (const LayerRun& run : runs(std::exchange(next, next + size), size)) {
+      stage.add(costs_of(*run.each, shape), run.count);
     }
     result.stages.push_back(stage.costs());
   }
@@ -505,12 +529,14 @@ double CostModel::model_flops(int microbatches) const {
   return 3 * of_sequence * sequences(microbatches);
 }
 
-double CostModel::recomputed_flops(int microbatches) const {
+double CostModel::recomputed_flops(int stages, int microbatches) const {
   if (model_.is_listed()) return 0;
   double of_block = 0;
   if (training_.recompute.attention) of_block = core_flops(model_, training_);
   if (training_.recompute.full) of_block = block_flops(model_, training_);
-  return static_cast<double>(model_.blocks) * of_block * sequences(microbatches);
+  const std::int64_t most = std::int64_t{stages} * training_.recompute.blocks;
+  const std::int64_t blocks = most > 0 ? std::min(most, model_.blocks) : model_.blocks;
+  return static_cast<double>(blocks) * of_block * sequences(microbatches);
 }
 
 double CostModel::mfu(int microbatches, std::int64_t makespan_ns) const {

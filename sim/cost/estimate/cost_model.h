@@ -40,6 +40,13 @@ struct LayerEstimate {
   std::int64_t tied_parameters = 0;  // belong to another layer, too
 };
 
+// Layers, one after another, that are alike.
+struct LayerRun {
+  int first = 0;
+  int count = 0;
+  const LayerEstimate* each = nullptr;  // of the model
+};
+
 // How a schedule uses the costs.
 struct PipelineShape {
   Placement placement;
@@ -55,9 +62,10 @@ class CostModel {
   const Model& model() const { return model_; }
   const Cluster& cluster() const { return cluster_; }
   const Training& training() const { return training_; }
+  // A block is one that --recompute is about.
   const LayerEstimate& layer(int layer) const;
-  // The first later layer that may differ from it: blocks are identical.
-  int next_kind(int layer) const;
+  // Of so many layers of a virtual stage, from the first on: those alike together.
+  std::vector<LayerRun> runs(int first, int count) const;
 
   // Layers of each virtual stage, checked.
   std::vector<int> layout(const PipelineShape& shape) const;
@@ -76,18 +84,22 @@ class CostModel {
   // Without recomputation: 72BLsh^2(1+s/6h+V/12hL) for a GPT (Narayanan et al., arXiv 2104.04473,
   // without their recomputation).
   double model_flops(int microbatches) const;
-  // Recomputed by blocks for their backward, counted in the same way: GEMMs only.
-  double recomputed_flops(int microbatches) const;
+  // Recomputed by blocks of so many virtual stages for their backward, counted in the same way:
+  // GEMMs only.
+  double recomputed_flops(int stages, int microbatches) const;
   // The model's FLOPs as a share of all devices' peak in so many nanoseconds.
   double mfu(int microbatches, std::int64_t makespan_ns) const;
 
  private:
   double sequences(int microbatches) const;  // per iteration over all replicas
+  StageCosts costs_of(const LayerEstimate& one, const PipelineShape& shape) const;
 
   Model model_;
   Cluster cluster_;
   Training training_;
-  std::vector<LayerEstimate> kinds_;  // embedding, block, head; or one per listed layer
+  // Embedding, block, head, and a block that is not computed again if others are; or one per listed
+  // layer.
+  std::vector<LayerEstimate> kinds_;
 };
 
 }  // namespace pipesim

@@ -94,7 +94,7 @@ double ListedTimes::share_of(Precision precision) const {
 
 double ListedTimes::memory_seconds(Traffic traffic, double bytes, int launches) const {
   return bytes / rates_.bytes_per_second[static_cast<std::size_t>(traffic)] +
-         launches * static_cast<double>(rates_.start_ns) * 1e-9;
+         launches * static_cast<double>(rates_.start_ns) * 1e-9 + gaps(device_, launches);
 }
 
 double ListedTimes::product_seconds(Precision precision, const MatrixProduct& product,
@@ -117,7 +117,7 @@ double ListedTimes::product_seconds(Precision precision, const MatrixProduct& pr
   const double beyond = product.accumulates ? 8 - 2 : static_cast<double>(bytes_of(precision)) - 2;
   return std::max(compute / (rates_.sustained * factor), moved / bandwidth) +
          rates_.epilogue * beyond * results / bandwidth +
-         static_cast<double>(rates_.product_start_ns) * 1e-9;
+         static_cast<double>(rates_.product_start_ns) * 1e-9 + gaps(device_, 1);
 }
 
 double ListedTimes::attention_seconds(Precision precision, Pass pass, double flops,
@@ -125,7 +125,7 @@ double ListedTimes::attention_seconds(Precision precision, Pass pass, double flo
   const AttentionRate& rate = pass == Pass::forward ? attention_.forward : attention_.backward;
   const double ramp = 1 + static_cast<double>(rate.ramp) / static_cast<double>(sequence);
   return flops * ramp / (rate.flops_per_second * share_of(precision) * rates_.sustained * factor) +
-         static_cast<double>(rate.start_ns) * 1e-9;
+         static_cast<double>(rate.start_ns) * 1e-9 + gaps(device_, 1);
 }
 
 double work_seconds(const DeviceSpec& device, Precision precision, double flops, double share,

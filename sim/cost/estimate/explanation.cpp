@@ -90,11 +90,11 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
   int layer = 0;
   for (int stage = 0; stage < shape.placement.stages(); ++stage) {
     TimeUses uses{};  // for one microbatch
-    for (const int end = layer + sizes[static_cast<std::size_t>(stage)]; layer < end;) {
-      const LayerKind kind = explain_layer(model.layer(layer), shape.splits_backward);
-      const int first = std::exchange(layer, std::min(end, model.next_kind(layer)));
-      add(uses, kind.forward, layer - first);
-      add(uses, kind.backward, layer - first);
+    const int size = sizes[static_cast<std::size_t>(stage)];
+    for (const LayerRun& run : model.runs(std::exchange(layer, layer + size), size)) {
+      const LayerKind kind = explain_layer(*run.each, shape.splits_backward);
+      add(uses, kind.forward, run.count);
+      add(uses, kind.backward, run.count);
     }
     const int copies = shape.placement.copies();
     for (int copy = 0; copy < copies; ++copy) {
@@ -118,14 +118,18 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
 }
 
 // Layers identical to an earlier one are counted there.
-std::vector<LayerKind> explain_layers(const CostModel& model, bool splits_backward) {
-  std::vector<LayerKind> kinds;
+std::vector<LayerKind> explain_layers(const CostModel& model, const PipelineShape& shape) {
+  std::vector<LayerRun> runs;
   int next = 0;
-  for (int layer = 0; layer < model.model().layers(); layer = next) {
-    LayerKind kind = explain_layer(model.layer(layer), splits_backward,
+  for (const int size : model.layout(shape)) {
+    const std::vector<LayerRun> own = model.runs(std::exchange(next, next + size), size);
+    runs.insert(runs.end(), own.begin(), own.end());
+  }
+  std::vector<LayerKind> kinds;
+  for (const LayerRun& run : runs) {
+    LayerKind kind = explain_layer(*run.each, shape.splits_backward,
                                    model.cluster().device.software.kernels.has_value());
-    next = model.next_kind(layer);
-    kind.count = next - layer;
+    kind.count = run.count;
     const auto alike = std::ranges::find_if(kinds, [&](const LayerKind& other) {
       return other.forward == kind.forward && other.backward == kind.backward;
     });
@@ -133,9 +137,11 @@ std::vector<LayerKind> explain_layers(const CostModel& model, bool splits_backwa
       alike->count += kind.count;
       continue;
     }
-    const bool is_block = !model.model().is_listed() && !model.model().is_embedding(layer) &&
-                          !model.model().is_head(layer);
-    kind.name = is_block ? "block" : model.model().layer_name(layer);
+    const Model& own = model.model();
+    const bool is_block =
+        !own.is_listed() && !own.is_embedding(run.first) && !own.is_head(run.first);
+    const bool is_kept = is_block && run.each != &model.layer(run.first);
+    kind.name = is_kept ? "block, kept" : is_block ? "block" : own.layer_name(run.first);
     kinds.push_back(std::move(kind));
   }
   return kinds;
@@ -202,12 +208,13 @@ std::int64_t sum_of(const TimeUses& uses) {
   return std::accumulate(uses.begin(), uses.end(), std::int64_t{0});
 }
 
-Throughput throughput(const CostModel& model, int microbatches, std::int64_t iteration_ns) {
+Throughput throughput(const CostModel& model, int stages, int microbatches,
+                      std::int64_t iteration_ns) {
   Throughput result;
   result.iteration_ns = iteration_ns;
   result.tokens = model.tokens(microbatches);
   if (says_flops(model.model())) result.model_flops = model.model_flops(microbatches);
-  result.recomputed_flops = model.recomputed_flops(microbatches);
+  result.recomputed_flops = model.recomputed_flops(stages, microbatches);
   const Training& training = model.training();
   result.peak_flops_per_second =
       *model.cluster().device.flops_per_second[static_cast<std::size_t>(training.precision)] *
@@ -229,14 +236,14 @@ std::vector<StageExchanges> tensor_exchanges(const CostModel& model, const Pipel
   int layer = 0;
   for (const int size : model.layout(shape)) {
     StageExchanges& stage = stages.emplace_back();
-    for (const int end = layer + size; layer < end; ++layer) {
-      const LayerEstimate& one = model.layer(layer);
-      stage.forward.ns += std::llround(one.forward[exchange] * 1e9);
-      stage.forward.hidden_ns += std::llround(one.hidden_forward_seconds * 1e9);
-      stage.backward.ns += std::llround(one.backward[exchange] * 1e9);
+    for (const LayerRun& run : model.runs(std::exchange(layer, layer + size), size)) {
+      const LayerEstimate& one = *run.each;
+      stage.forward.ns += run.count * std::llround(one.forward[exchange] * 1e9);
+      stage.forward.hidden_ns += run.count * std::llround(one.hidden_forward_seconds * 1e9);
+      stage.backward.ns += run.count * std::llround(one.backward[exchange] * 1e9);
       const double hidden =
           one.hidden_backward_seconds + (shape.splits_backward ? 0 : one.hidden_seconds);
-      stage.backward.hidden_ns += std::llround(hidden * 1e9);
+      stage.backward.hidden_ns += run.count * std::llround(hidden * 1e9);
     }
   }
   return stages;
@@ -247,7 +254,7 @@ Explanation explain(const CostModel& model, const PipelineShape& shape, int micr
                     const std::vector<RankMemory>& memory, std::span<const Span> spans) {
   Explanation result;
   result.makespan_ns = metrics.makespan_ns;
-  result.layers = explain_layers(model, shape.splits_backward);
+  result.layers = explain_layers(model, shape);
   result.ranks = explain_ranks(model, shape, microbatches, costs, metrics, memory);
   for (const auto& [what, times] : collective_times_by_stage(spans)) {
     NextToCompute& beside = result.ranks[static_cast<std::size_t>(what.rank)].beside;

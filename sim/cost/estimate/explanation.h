@@ -107,7 +107,8 @@ struct Explanation {
   std::vector<std::string> unverified_of_cluster;
 };
 
-Throughput throughput(const CostModel& model, int microbatches, std::int64_t iteration_ns);
+Throughput throughput(const CostModel& model, int stages, int microbatches,
+                      std::int64_t iteration_ns);
 
 // By stage; empty if there are none.
 std::vector<StageExchanges> tensor_exchanges(const CostModel& model, const PipelineShape& shape);

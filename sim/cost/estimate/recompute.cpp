@@ -37,7 +37,9 @@ std::vector<std::string_view> part_names(const Recompute& recompute) {
 Recompute parse_recompute(std::string_view text) {
   Recompute result;
   const std::vector<std::string_view> names = split(text, ',');
-  for (const std::string_view name : names) {
+  for (const std::string_view given : names) {
+    const bool is_counted = given.starts_with("full:");
+    const std::string_view name = is_counted ? "full" : given;
     if (name == "none" || name == "full") {
       if (names.size() > 1) {
         throw input_error(
@@ -46,6 +48,7 @@ Recompute parse_recompute(std::string_view text) {
                         printable(text), name));
       }
       result.full = name == "full";
+      if (is_counted) result.blocks = parse_count(given.substr(5), "--recompute full:N");
       continue;
     }
     const std::string_view meant = name == "selective" ? "attention" : name;
@@ -69,6 +72,7 @@ Recompute parse_recompute(std::string_view text) {
 }
 
 std::string recompute_name(const Recompute& recompute) {
+  if (recompute.full && recompute.blocks > 0) return fmt::format("full:{}", recompute.blocks);
   if (recompute.full) return "full";
   if (recompute == Recompute()) return "none";
   if (recompute == Recompute{.attention = true}) return "selective";

@@ -18,6 +18,7 @@ struct Recompute {
   using Part = bool Recompute::*;
 
   bool full = false;        // the whole forward, from the block's input on; excludes parts
+  int blocks = 0;           // of each virtual stage, its first ones, with `full`; 0: all
   bool attention = false;   // the core: scores, softmax, dropout, their product with the values
   bool norms = false;       // outputs of norms
   bool activation = false;  // outputs of the activation
@@ -30,7 +31,7 @@ struct Recompute {
   bool includes(Part part) const { return full || (part != nullptr && this->*part); }
 };
 
-// "none", "full", or names of parts separated by commas; "selective" is another name for attention.
+// "none", "full", "full:4" (the first 4 blocks of each virtual stage), or names of parts separated by commas; "selective" is another name for attention.
 Recompute parse_recompute(std::string_view text);
 // As it is parsed; attention alone is "selective".
 std::string recompute_name(const Recompute& recompute);

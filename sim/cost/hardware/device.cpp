@@ -183,6 +183,11 @@ DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base)
   if (has_base && device.kernels) device.kernels = scaled_kernels(*base, device, 1);
   members.optional("kernels", [&](const JsonCursor& kernels) {
     if (has_base) device.kernels = kernels_of(device);
+    JsonMembers(kernels).optional("base", [&](const JsonCursor& name) {
+      DeviceSpec other = find_device_base(name);
+      other.kernels = kernels_of(other);
+      device.kernels = scaled_kernels(other, device, 1);
+    });
     read_kernel_rates(kernels, sources, device.kernels);
   });
   members.optional("software", [&](const JsonCursor& software) {

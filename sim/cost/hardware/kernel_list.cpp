@@ -118,6 +118,8 @@ void read_kernel_list(const JsonCursor& object, const Sources& sources,
   host("host_backward", list.host_backward);
   section.optional("host_step", list.host_step_ns, read_time);
   section.needed(has_base, "optimizer_bytes", list.optimizer_bytes, read_amount);
+  section.optional("optimizer_kept", list.optimizer_kept,
+                   [](const JsonCursor& value) { return value.integer(0, 64); });
   section.optional("residual_bytes", list.residual_bytes,
                    [](const JsonCursor& value) { return value.integer(1, 8); });
   section.optional("keeps_wide_weights", list.keeps_wide_weights, flag);

@@ -27,20 +27,21 @@ AttentionRate read_attention(const JsonCursor& object, const Sources& sources) {
   return rate;
 }
 
-std::vector<AttentionRates> read_libraries(const JsonCursor& object, const Sources& sources) {
+// Adds libraries to those there are, or replaces them.
+void read_libraries(const JsonCursor& object, const Sources& sources,
+                    std::vector<AttentionRates>& libraries) {
   const auto* members = object.value().get_if<JsonValue::Object>();
   if (members == nullptr || members->empty()) {
     object.fail("must be an object: rates by the name of a library of attention");
   }
-  std::vector<AttentionRates> libraries;
   JsonMembers known(object);
   for (const auto& [name, value] : *members) {
     JsonMembers directions(known.required(name));
+    std::erase_if(libraries, [&](const AttentionRates& one) { return one.name == name; });
     libraries.push_back({name, read_attention(directions.required("forward"), sources),
                          read_attention(directions.required("backward"), sources)});
     directions.finish();
   }
-  return libraries;
 }
 
 double read_watts(const JsonCursor& value) {
@@ -75,6 +76,7 @@ void read_kernel_rates(const JsonCursor& object, const Sources& sources,
   if (!has_base) kernels.emplace();
   KernelRates& rates = *kernels;
   Section section(object, sources);
+  section.members().optional("base", [](const JsonCursor&) {});  // whose rates `kernels` has
   section.needed(has_base, "product_rate", rates.product_flops_per_second, read_flops);
   section.optional("product_ramp", rates.product_ramp, read_ramp);
   section.optional("product_start", rates.product_start_ns, read_time);
@@ -89,7 +91,7 @@ void read_kernel_rates(const JsonCursor& object, const Sources& sources,
   }
   section.optional("start", rates.start_ns, read_time);
   if (!has_base || section.members().has("attention")) {
-    rates.attention = read_libraries(section.members().required("attention"), sources);
+    read_libraries(section.members().required("attention"), sources, rates.attention);
   }
   section.finish();
 }

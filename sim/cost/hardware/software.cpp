@@ -85,6 +85,10 @@ void read_values(Section& section, SoftwareSpec& software) {
   section.members().optional("kernels", [&](const JsonCursor& kernels) {
     read_kernel_list(kernels, section.sources(), software.kernels);
   });
+  section.members().optional("bf16_weights", [&](const JsonCursor& kernels) {
+    software.bf16_kernels = software.kernels;
+    read_kernel_list(kernels, section.sources(), software.bf16_kernels);
+  });
 }
 
 SoftwareSpec find_base(const JsonCursor& base, const std::string& device) {
@@ -164,6 +168,18 @@ SoftwareSpec find_software(const std::string& name_or_file, const std::string& d
                                   unknown_name("software", name_or_file, known_software())));
   }
   return parse_software(software_preset(name_or_file), name_or_file + ".json", device);
+}
+
+SoftwareSpec with_bf16_weights(SoftwareSpec software) {
+  if (!software.bf16_kernels) {
+    throw input_error(fmt::format(
+        "--weights bf16: {} says nothing of it (bf16_weights, in its file); omit the flag, or give "
+        "--software pytorch or pytorch-compile",
+        software.title.empty() ? "this device's software" : software.title));
+  }
+  software.kernels = std::exchange(software.bf16_kernels, std::nullopt);
+  software.is_own = true;
+  return software;
 }
 
 SoftwareSpec parse_software(std::string_view text, const std::string& file,

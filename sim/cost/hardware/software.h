@@ -45,7 +45,7 @@ inline constexpr double most_state_bytes = 64;
 struct SoftwareSpec {
   std::string name;     // "megatron-core"; empty if a device's file gives all values
   std::string title;    // for display
-  bool is_own = false;  // a file's, whatever it is called: no published run is of it
+  bool is_own = false;  // no published run is of it: a file's, whatever it is called
 
   double efficiency = 1;  // of products' and fused attention's rates, on the device's share
   double attention_efficiency = 1;  // of fused attention's, on top of that
@@ -93,6 +93,7 @@ struct SoftwareSpec {
   // Replaces what is counted of kernels that move bytes and of what is kept, and the device's rates
   // by its rates by kernel. The factors above apply to these.
   std::optional<KernelList> kernels;
+  std::optional<KernelList> bf16_kernels;  // instead, if weights and gradients are bf16
 
   std::vector<std::string> unverified;  // keys
 };
@@ -104,6 +105,9 @@ std::string_view software_preset(const std::string& name);
 
 // A preset's name or a file, of this device. Errors speak of --software.
 SoftwareSpec find_software(const std::string& name_or_file, const std::string& device);
+// The same with weights and gradients in bf16, where it can have wider ones; or an error that names
+// --weights.
+SoftwareSpec with_bf16_weights(SoftwareSpec software);
 // `file` names the text in errors.
 SoftwareSpec parse_software(std::string_view text, const std::string& file,
                             const std::string& device);
