@@ -48,6 +48,7 @@ class Source(Enum):
     SC21_ZERO3 = "sc21 zero-3"
     LLAMA_3 = "llama 3"  # layouts alone
     DGXC = "dgxc h100"
+    DGXC_GB200 = "dgxc gb200"
     LLM_FOUNDRY = "llm foundry"
     INTERNLM = "internlm a100"
     ATORCH = "atorch a100"
@@ -65,6 +66,7 @@ SOFTWARE = {
     Source.BIGSCIENCE: "deepspeed",
     Source.SC21_ZERO3: "deepspeed",
     Source.DGXC: "nemo",
+    Source.DGXC_GB200: "nemo",
     Source.LLM_FOUNDRY: "llm-foundry",
     Source.INTERNLM: "internevo",
     Source.TORCHTITAN_A100: "torchtitan",
@@ -78,6 +80,7 @@ FILES = {
     Source.BIGSCIENCE: "bigscience_a100.json",
     Source.SC21_ZERO3: "sc21_zero3.json",
     Source.DGXC: "dgxc_h100.json",
+    Source.DGXC_GB200: "dgxc_gb200.json",
     Source.LLM_FOUNDRY: "llm_foundry.json",
     Source.INTERNLM: "internlm_a100.json",
     Source.ATORCH: "atorch_a100.json",
