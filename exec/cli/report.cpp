@@ -75,6 +75,9 @@ std::string count_of_parameters(std::int64_t count) {
 
 std::string recomputed_words(const Recompute& recompute) {
   if (!recompute.exists()) return "";
+  if (recompute.blocks > 0) {
+    return fmt::format("; first {} of each recomputed", plural(recompute.blocks, "block"));
+  }
   const std::string what = recompute.full ? "activations" : recompute_words(recompute);
   return fmt::format("; {} recomputed", what);
 }

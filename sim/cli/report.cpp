@@ -34,8 +34,8 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   }
   if (model) {
     const std::string rate = throughput_text(
-        *model, throughput(*model, schedule.stages(), schedule.microbatches,
-                           prediction.iteration_ns()));
+        *model,
+        throughput(*model, schedule.stages(), schedule.microbatches, prediction.iteration_ns()));
     if (!rate.empty()) what += "; " + rate + "; " + validation_text(model->cluster(), band);
   }
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";

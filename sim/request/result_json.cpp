@@ -178,8 +178,8 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   }
   std::optional<Throughput> reached;
   if (model) {
-    reached = throughput(*model, schedule.stages(), schedule.microbatches,
-                         prediction.iteration_ns());
+    reached =
+        throughput(*model, schedule.stages(), schedule.microbatches, prediction.iteration_ns());
     json["tokens_per_second"] = reached->tokens_per_second;
     json["mfu"] = reached->mfu;
   }

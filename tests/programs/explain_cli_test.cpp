@@ -488,7 +488,7 @@ TEST(ModelReport, IsTheSameToTheByte) {
 
 // Software that lists its kernels: each with its time, which sum to the layer's.
 TEST(Explain, ListsKernels) {
-  for (const char* cluster : {"dgx-h100", "dgx-b200"}) {
+  for (const char* cluster : {"dgx-h100", "mi300x-node"}) {
     const std::string line =
         "--schedule 1f1b --stages 2 --microbatches 4 --model llama-3-8b "
         "--sequence-length 4096 --software pytorch --explain --cluster ";
@@ -513,7 +513,7 @@ TEST(Explain, ListsKernels) {
     const std::string text = unwrapped(printed);
     EXPECT_NE(text.find("at the rates by kernel of h100-sxm-80gb"), std::string::npos);
     const bool is_scaled = text.find("scaled by the peaks") != std::string::npos;
-    EXPECT_EQ(is_scaled, std::string(cluster) == "dgx-b200");
+    EXPECT_EQ(is_scaled, std::string(cluster) == "mi300x-node");
   }
   EXPECT_FALSE(
       json_of(testing::small + " --explain")["explanation"]["layers"][1].contains("kernels"));

@@ -533,7 +533,7 @@ TEST(Attention, IsFusedByWhatNamesItsLibrary) {
     return json_of(testing::small + flags)["training"]["attention"].get<std::string>();
   };
   EXPECT_EQ(attention(""), "unfused");
-  EXPECT_EQ(attention(" --software megatron-core"), "unfused");
+  EXPECT_EQ(attention(" --software megatron-core"), "fused");
   EXPECT_EQ(attention(" --software pytorch"), "fused");
   EXPECT_EQ(attention(" --software pytorch --attention unfused"), "unfused");
 }

@@ -110,12 +110,24 @@ TEST(Pipeexec, ResultsDependOnTheSeedAlone) {
   const std::string first = losses(good);
   EXPECT_EQ(losses(good), first);
   EXPECT_EQ(losses(good + " --eager-limit 0"), first);
-  for (const char* again : {"full", "selective", "norms", "attention,norms,activation"}) {
+  for (const char* again :
+       {"full", "full:1", "full:3", "selective", "norms", "attention,norms,activation"}) {
     EXPECT_EQ(losses(good + " --recompute " + again), first) << again;
   }
   EXPECT_EQ(losses("--schedule gpipe --stages 4 --microbatches 3" + tiny), first);
   EXPECT_NE(losses(good + " --seed 2"), first);
   EXPECT_NE(losses(good + " --learning-rate 0.01"), first);
+}
+
+TEST(Pipeexec, FirstBlocksOfStagesAloneGiveUpWhatTheyKeep) {
+  const auto kept = [](const std::string& recompute) {
+    return pipeexec_json(good + " --recompute " + recompute)["ranks"][0]["peak_memory_bytes"]
+        .get<std::int64_t>();
+  };
+  const std::vector<std::int64_t> peaks{kept("none"), kept("full:1"), kept("full:2"),
+                                        kept("full:3")};
+  for (std::size_t i = 1; i < peaks.size(); ++i) EXPECT_LT(peaks[i], peaks[i - 1]) << i;
+  EXPECT_EQ(kept("full:4"), kept("full"));
 }
 
 // The words are those that are read, in one order.
@@ -126,6 +138,7 @@ TEST(Pipeexec, SaysWhatIsComputedAgain) {
   for (const auto& [given, name, words] : {
            std::tuple("none", "none", ""),
            {"full", "full", "; activations recomputed"},
+           {"full:2", "full:2", "; first 2 blocks of each recomputed"},
            {"attention", "selective", "; attention recomputed"},
            {"activation,norms", "norms,activation", "; norms and activation recomputed"},
        }) {

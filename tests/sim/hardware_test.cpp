@@ -140,9 +140,9 @@ TEST(Presets, SayWhatAClusterIs) {
 // Every number, quantity and answer stands in an object of `value` and
 // `source`, by itself or in a list that does.
 void expect_sources(const nlohmann::json& json, const std::string& path, bool sourced) {
-  static const std::set<std::string> texts{"/format",      "/version",      "/name",
-                                           "/title",       "/device",       "/base",
-                                           "/device/name", "/device/title", "/software/base"};
+  static const std::set<std::string> texts{
+      "/format", "/version",     "/name",         "/title",         "/device",
+      "/base",   "/device/name", "/device/title", "/software/base", "/kernels/base"};
   if (json.is_object() && json.contains("value")) {
     ASSERT_TRUE(json.contains("source")) << path;
     EXPECT_GT(json["source"].get<std::string>().size(), 5U) << path;

@@ -99,6 +99,16 @@ TEST(KernelTimes, FollowTheirFormulas) {
               2 * 32e9 / 32e12 + 5e-6, 1e-12);
   EXPECT_NEAR(times.attention_seconds(Precision::bf16, Pass::backward_input, 32e9, 300),
               2 * 32e9 / 16e12 + 7e-6, 1e-12);
+  // The software's pause comes with each kernel.
+  DeviceSpec slow = device;
+  slow.software.kernel_gap_ns = 1000;
+  const ListedTimes paused(slow, *software.kernels);
+  EXPECT_NEAR(paused.memory_seconds(Traffic::norm, 1e9, 2), 2e-3 + 8e-6, 1e-12);
+  EXPECT_NEAR(paused.product_seconds(Precision::bf16, small) -
+                  times.product_seconds(Precision::bf16, small),
+              1e-6, 1e-12);
+  EXPECT_NEAR(paused.attention_seconds(Precision::bf16, Pass::forward, 32e9, 100),
+              2 * 32e9 / 32e12 + 6e-6, 1e-12);
 }
 
 double seconds_of(const LayerEstimate& layer, const std::string& name, Pass pass) {
@@ -359,8 +369,8 @@ TEST(Losses, SayWhereAFileIsWrong) {
   EXPECT_NE(refused(with_losses(R"("per_doubling":-1)")).find("losses.per_doubling"),
             std::string::npos);
   std::string other = with_losses(R"("watts":300)");
-  other.replace(other.find("dgx-h100"), 8, "dgx-b200");
-  EXPECT_NE(refused(other).find("b200 does not say at which power its kernels were measured"),
+  other.replace(other.find("dgx-h100"), 8, "mi300x-node");
+  EXPECT_NE(refused(other).find("mi300x does not say at which power its kernels were measured"),
             std::string::npos);
 }
 
@@ -390,6 +400,53 @@ TEST(KernelRates, ChangeSingleOnesOfABase) {
     EXPECT_EQ(changed.kernels->product_flops_per_second, usual.product_flops_per_second);
     EXPECT_EQ(changed.kernels->attention.size(), usual.attention.size());
   }
+}
+
+// Or all but some of another device's, by the peaks and memory bandwidths of both.
+TEST(KernelRates, MayBeThoseOfAnotherDevice) {
+  const std::string text = R"({"format":"pipesim-device","version":1,"name":"next",
+    "peak":{"bf16":"1978TFLOP/s"},"memory":"80GiB","memory_bandwidth":"6.7TB/s",
+    "kernels":{"base":"h100-sxm-80gb","product_ramp":7,"attention":{"flash":{
+      "forward":{"rate":"1TFLOP/s"},"backward":{"rate":"2TFLOP/s"}}}}})";
+  const DeviceSpec next = parse_device(text, "d.json");
+  const DeviceSpec usual = find_device("h100-sxm-80gb");
+  const double faster =
+      1978e12 / *usual.flops_per_second[static_cast<std::size_t>(Precision::bf16)];
+  EXPECT_DOUBLE_EQ(next.kernels->product_flops_per_second,
+                   faster * usual.kernels->product_flops_per_second);
+  EXPECT_EQ(next.kernels->product_ramp, 7);
+  EXPECT_EQ(next.kernels->attention.size(), usual.kernels->attention.size());
+  EXPECT_EQ(next.kernels->attention_of("flash", "next").backward.flops_per_second, 2e12);
+  EXPECT_DOUBLE_EQ(next.kernels->attention_of("cudnn", "next").forward.flops_per_second,
+                   faster * usual.kernels->attention_of("cudnn", "").forward.flops_per_second);
+  EXPECT_EQ(next.kind, "next");
+}
+
+// A second list holds where weights are not kept in fp32.
+TEST(KernelList, HasAnotherForWeightsInBf16) {
+  const std::string text = R"({"format":"pipesim-software","version":1,"name":"mine","values":{)"
+                           R"("kernels":{"keeps_wide_weights":true,"residual_bytes":4,)" +
+                           std::string(list_text) +
+                           R"(},"bf16_weights":{"keeps_wide_weights":false,"optimizer_kept":4,)"
+                           R"("head":[]}}})";
+  const SoftwareSpec wide = parse_software(text, "s.json", "plain");
+  const SoftwareSpec narrow = with_bf16_weights(wide);
+  EXPECT_TRUE(narrow.is_own);
+  EXPECT_EQ(narrow.kernels->block.size(), wide.kernels->block.size());
+  EXPECT_TRUE(narrow.kernels->head.empty());
+  const auto states = [](const SoftwareSpec& software) {
+    const CostModel model(model_of(Architecture::gpt), cluster_of(software), training_of());
+    const StageCosts& costs = model.layer(1).costs;
+    const double parameters = static_cast<double>(model.layer(1).parameters);
+    return std::array{static_cast<double>(costs.weight_bytes) / parameters,
+                      static_cast<double>(costs.gradient_bytes) / parameters,
+                      static_cast<double>(costs.optimizer_bytes) / parameters};
+  };
+  EXPECT_EQ(states(wide), (std::array{4.0, 4.0, 8.0}));
+  EXPECT_EQ(states(narrow), (std::array{2.0, 2.0, 4.0}));
+  EXPECT_EQ(testing::input_error_of([&] { with_bf16_weights(narrow); }),
+            "--weights bf16: mine says nothing of it (bf16_weights, in its file); omit the flag, "
+            "or give --software pytorch or pytorch-compile");
 }
 
 // Values for one device change a base's list, whichever device is asked for.

@@ -41,6 +41,7 @@ TEST(Recompute, NamesAreReadBack) {
   std::set<std::string> names;
   std::vector<Recompute> all = all_sets();
   all.push_back({.full = true});
+  all.push_back({.full = true, .blocks = 3});
   for (const Recompute& one : all) {
     const std::string name = recompute_name(one);
     EXPECT_EQ(parse_recompute(name), one) << name;
@@ -72,6 +73,10 @@ TEST(Recompute, WrongNamesAreRefused) {
        "activation and products at most once each (selective is another name for attention)"},
       {"full,norms",
        "--recompute full,norms: full excludes all others; give it alone, or some of attention, "
+       "norms, activation and products"},
+      {"full:0", "--recompute full:N: 0 must be 1 or more"},
+      {"full:3,norms",
+       "--recompute full:3,norms: full excludes all others; give it alone, or some of attention, "
        "norms, activation and products"},
       {"norms,none",
        "--recompute norms,none: none excludes all others; give it alone, or some of attention, "
@@ -225,9 +230,49 @@ TEST(Recompute, OnlyBlocksAreComputedAgain) {
     EXPECT_EQ(all.layer(layer).costs.backward_ns(), none.layer(layer).costs.backward_ns());
   }
   // Norms and activations are no products.
-  EXPECT_DOUBLE_EQ(all.recomputed_flops(3), 4. * 3 * 2 * 4 * 1024 * 1024 * 1024);
+  EXPECT_DOUBLE_EQ(all.recomputed_flops(2, 3), 4. * 3 * 2 * 4 * 1024 * 1024 * 1024);
   how.recompute = {.norms = true, .activation = true};
-  EXPECT_EQ(CostModel(model, ideal_cluster(), how).recomputed_flops(3), 0);
+  EXPECT_EQ(CostModel(model, ideal_cluster(), how).recomputed_flops(2, 3), 0);
+}
+
+// A stage is the sum of its layers: so many blocks that are computed again, the others kept.
+TEST(Recompute, FirstBlocksOfStagesAloneAreComputedAgain) {
+  Model model = gpt(4, 1024, 16);
+  model.blocks = 10;
+  const auto stages = [&](const Recompute& recompute) {
+    Training how = training(1, 1024);
+    how.recompute = recompute;
+    how.pipeline_parallel = 2;
+    return CostModel(model, ideal_cluster(), how).costs({Placement::loop(2, 1), false, {}}).stages;
+  };
+  const auto none = stages({});
+  const auto full = stages({.full = true});
+  const Model& same = model;
+  Training how = training(1, 1024);
+  const LayerEstimate plain = block(same, how, {});
+  const LayerEstimate again = block(same, how, {.full = true});
+  for (int count = 1; count <= 6; ++count) {
+    const auto some = stages({.full = true, .blocks = count});
+    const int blocks = std::min(count, 5);
+    for (int stage = 0; stage < 2; ++stage) {
+      const auto at = static_cast<std::size_t>(stage);
+      EXPECT_EQ(some[at].forward_ns, none[at].forward_ns);
+      EXPECT_EQ(some[at].backward_ns() - none[at].backward_ns(),
+                blocks * (again.costs.backward_ns() - plain.costs.backward_ns()));
+      EXPECT_EQ(none[at].activation_bytes - some[at].activation_bytes,
+                blocks * (plain.costs.activation_bytes - again.costs.activation_bytes));
+    }
+    // Those that are kept have freed what they hold when the others are computed again.
+    EXPECT_EQ(some[0].workspace_bytes,
+              std::max(plain.costs.workspace_bytes,
+                       full[0].workspace_bytes - (5 - blocks) * plain.costs.activation_bytes));
+    how.recompute = {.full = true, .blocks = count};
+    const CostModel counted(model, ideal_cluster(), how);
+    const double share = counted.recomputed_flops(2, 1) / counted.model_flops(1);
+    how.recompute = {.full = true};
+    const CostModel whole(model, ideal_cluster(), how);
+    EXPECT_DOUBLE_EQ(share, blocks / 5. * whole.recomputed_flops(2, 1) / whole.model_flops(1));
+  }
 }
 
 }  // namespace

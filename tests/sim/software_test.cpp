@@ -545,7 +545,7 @@ TEST(ErrorBands, AreNotClaimedWithoutEvidence) {
   EXPECT_FALSE(error_band(experts, cluster, training));
   EXPECT_FALSE(memory_error_band(experts, cluster));
   // Kernels of software on a device that nobody measured.
-  Cluster unmeasured = find_cluster("dgx-b200");
+  Cluster unmeasured = find_cluster("mi300x-node");
   unmeasured.device.software = find_software("pytorch", unmeasured.device.kind);
   EXPECT_FALSE(error_band(small_llama(), unmeasured, training));
   cluster.device.software.name = "of my own";

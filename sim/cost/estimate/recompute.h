@@ -31,7 +31,8 @@ struct Recompute {
   bool includes(Part part) const { return full || (part != nullptr && this->*part); }
 };
 
-// "none", "full", "full:4" (the first 4 blocks of each virtual stage), or names of parts separated by commas; "selective" is another name for attention.
+// "none", "full", "full:4" (the first 4 blocks of each virtual stage), or names of parts separated
+// by commas; "selective" is another name for attention.
 Recompute parse_recompute(std::string_view text);
 // As it is parsed; attention alone is "selective".
 std::string recompute_name(const Recompute& recompute);

@@ -60,11 +60,11 @@ struct KernelList {
   bool sums_in_products = false;  // weight gradients are summed in fp32 by their products
   bool stops_early = false;       // recomputes a block without what ends it
   HostTimes host_forward, host_backward;
-  std::int64_t host_step_ns = 0;    // of an optimizer's step
-  double optimizer_bytes = 0;       // for each parameter
+  std::int64_t host_step_ns = 0;               // of an optimizer's step
+  double optimizer_bytes = 0;                  // for each parameter
   std::optional<std::int64_t> optimizer_kept;  // bytes for each; else moments and copies in fp32
-  std::int64_t residual_bytes = 2;  // of a value between blocks
-  bool keeps_wide_weights = false;  // in fp32, as under autocast, and so are gradients
+  std::int64_t residual_bytes = 2;             // of a value between blocks
+  bool keeps_wide_weights = false;             // in fp32, as under autocast, and so are gradients
   bool keeps_wide_gradients = false;
   std::vector<KernelLine> block, head;
 
