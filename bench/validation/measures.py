@@ -26,6 +26,7 @@ SETS = (
     Source.SC21_ZERO3,
     Source.SIMUMAX_B200,
     Source.DGXC,
+    Source.DGXC_GB200,
     Source.LLM_FOUNDRY,
     Source.INTERNLM,
     Source.ATORCH,

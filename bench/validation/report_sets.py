@@ -285,6 +285,7 @@ def set_tables(findings: Findings) -> dict[str, str]:
         "bigscience": Source.BIGSCIENCE,
         "zero3": Source.SC21_ZERO3,
         "dgxc": Source.DGXC,
+        "dgxc_gb200": Source.DGXC_GB200,
         "llm_foundry": Source.LLM_FOUNDRY,
         "internlm": Source.INTERNLM,
         "atorch": Source.ATORCH,

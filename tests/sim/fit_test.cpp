@@ -160,7 +160,8 @@ TEST(Fit, FindsSeveralConstants) {
   const std::vector<MeasuredIteration> runs = runs_on(truth, many_sizes);
   const FittedCluster fitted = fit(runs, preset());
   EXPECT_TRUE(constant_of(fitted, Constant::efficiency).is_told);
-  EXPECT_NEAR(factor_of(constant_of(fitted, Constant::efficiency)), 0.8, 0.02);
+  // Times of products and of bytes grow alike with a run's size: they trade against each other.
+  EXPECT_NEAR(factor_of(constant_of(fitted, Constant::efficiency)), 0.8, 0.05);
   EXPECT_LT(worst_error(fitted.on(preset()), runs), 0.02);
   EXPECT_GT(worst_error(preset(), runs), 0.1);
 }

@@ -310,10 +310,12 @@ TEST(ImportMegatron, RecomputationAndPrecision) {
   EXPECT_EQ(flag("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
                  "--recompute"),
             "full");
-  EXPECT_TRUE(has_remark(import(small_gpt + "--recompute-granularity full --recompute-method block "
-                                            "--recompute-num-layers 3")
+  EXPECT_EQ(flag("--recompute-granularity full --recompute-method block --recompute-num-layers 3",
+                 "--recompute"),
+            "full:3");
+  EXPECT_TRUE(has_remark(import(small_gpt + "--recompute-granularity full --recompute-num-layers 3")
                              .without_counterpart,
-                         "--recompute-method block"));
+                         "--recompute-num-layers 3"));
   EXPECT_TRUE(
       has_remark(import(small_gpt + "--recompute-granularity selective --recompute-modules mlp")
                      .without_counterpart,
@@ -396,6 +398,23 @@ TEST(ImportTorchtitan, LayersAreDealtOutAsThere) {
       EXPECT_EQ(sum, blocks + 2);
     }
   }
+}
+
+// Every so many blocks: of a model of 6, without a pipeline.
+TEST(ImportTorchtitan, RecomputesSomeBlocks) {
+  const auto of = [](const std::string& option, const std::string& more = "") {
+    return import("[model]\nflavor = \"debugmodel\"\n" + more +
+                  "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"" +
+                  option + "\"\n");
+  };
+  EXPECT_EQ(flags_of(of("2")).at("--recompute"), "full:3");
+  EXPECT_EQ(flags_of(of("4")).at("--recompute"), "full:1");
+  EXPECT_FALSE(flags_of(of("7")).contains("--recompute"));
+  EXPECT_EQ(flags_of(of("op")).at("--recompute"), "norms,activation,products");
+  const Imported staged = of("2", "[parallelism]\npipeline_parallel_degree = 2\n");
+  EXPECT_FALSE(flags_of(staged).contains("--recompute"));
+  EXPECT_TRUE(
+      has_remark(staged.without_counterpart, "activation_checkpoint.selective_ac_option = 2"));
 }
 
 TEST(ImportTorchtitan, Parts) {

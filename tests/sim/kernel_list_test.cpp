@@ -416,9 +416,9 @@ TEST(KernelRates, MayBeThoseOfAnotherDevice) {
                    faster * usual.kernels->product_flops_per_second);
   EXPECT_EQ(next.kernels->product_ramp, 7);
   EXPECT_EQ(next.kernels->attention.size(), usual.kernels->attention.size());
-  EXPECT_EQ(next.kernels->attention_of("flash", "next").backward.flops_per_second, 2e12);
-  EXPECT_DOUBLE_EQ(next.kernels->attention_of("cudnn", "next").forward.flops_per_second,
-                   faster * usual.kernels->attention_of("cudnn", "").forward.flops_per_second);
+  EXPECT_EQ(next.kernels->attention_of("flash", "next", "").backward.flops_per_second, 2e12);
+  EXPECT_DOUBLE_EQ(next.kernels->attention_of("cudnn", "next", "").forward.flops_per_second,
+                   faster * usual.kernels->attention_of("cudnn", "", "").forward.flops_per_second);
   EXPECT_EQ(next.kind, "next");
 }
 

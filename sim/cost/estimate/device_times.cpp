@@ -83,7 +83,7 @@ double product_seconds(const DeviceSpec& device, Precision precision, const Matr
 ListedTimes::ListedTimes(const DeviceSpec& device, const KernelList& list, double pace)
     : device_(device),
       rates_(kernels_of(device)),
-      attention_(rates_.attention_of(list.attention, device.name)) {
+      attention_(rates_.attention_of(list.attention, device.name, list.attention_place)) {
   rates_.sustained *= pace;
 }
 

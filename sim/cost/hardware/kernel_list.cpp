@@ -105,8 +105,10 @@ void read_kernel_list(const JsonCursor& object, const Sources& sources,
   KernelList& list = *kernels;
   Section section(object, sources);
   const auto flag = [](const JsonCursor& value) { return value.boolean(); };
-  section.needed(has_base, "attention", list.attention,
-                 [](const JsonCursor& value) { return value.string(); });
+  section.needed(has_base, "attention", list.attention, [&](const JsonCursor& value) {
+    list.attention_place = value.place();
+    return value.string();
+  });
   section.optional("splits_products", list.splits_products, flag);
   section.optional("sums_in_products", list.sums_in_products, flag);
   section.optional("stops_early", list.stops_early, flag);

@@ -54,7 +54,8 @@ struct HostTimes {
 };
 
 struct KernelList {
-  std::string attention;  // the library
+  std::string attention;        // the library
+  std::string attention_place;  // where that is said, for errors
   // Of a gated model: queries, keys and values apart, gates and ups, too.
   bool splits_products = false;
   bool sums_in_products = false;  // weight gradients are summed in fp32 by their products

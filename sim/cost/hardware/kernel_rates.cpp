@@ -60,13 +60,14 @@ std::string_view traffic_name(Traffic traffic) {
 }
 
 const AttentionRates& KernelRates::attention_of(const std::string& library,
-                                                const std::string& device) const {
+                                                const std::string& device,
+                                                std::string_view place) const {
   const auto found = std::ranges::find(attention, library, &AttentionRates::name);
   if (found != attention.end()) return *found;
   std::vector<std::string> known;
   for (const AttentionRates& one : attention) known.push_back(one.name);
   throw input_error(
-      fmt::format("--software: {}; give {} its rates (kernels.attention), or the software another",
+      fmt::format("{}: {}; give {} its rates (kernels.attention), or the software another", place,
                   unknown_name("library of attention", library, known), device));
 }
 

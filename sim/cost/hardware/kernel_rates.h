@@ -48,8 +48,9 @@ struct KernelRates {
   std::int64_t start_ns = 0;              // of a kernel that moves bytes
   std::vector<AttentionRates> attention;  // by library
 
-  // Or an input error that lists those there are; `device` is its name.
-  const AttentionRates& attention_of(const std::string& library, const std::string& device) const;
+  // Or an input error at `place` that lists those there are; `device` is its name.
+  const AttentionRates& attention_of(const std::string& library, const std::string& device,
+                                     std::string_view place) const;
 };
 
 }  // namespace pipesim
