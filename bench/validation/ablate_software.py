@@ -43,7 +43,6 @@ TERMS = (
     Term("shares of the network by nodes", {"network": []}),
     Term("layers dealt out by cost", {"layers": "even"}),
     Term("traffic of elementwise operators", {"elementwise_traffic": 1}),
-    Term("traffic of the loss", {"loss_traffic": 1}),
     Term("hidden exchanges", {"hidden_exchange": 0}),
     Term("gradients reduced next to backwards", {"bucket_parameters": 0}),
     Term("new weights gathered next to forwards", {"gathers_ahead": False}),

@@ -183,24 +183,14 @@ class Estimator {
   double traffic_of(const Operator& one) const {
     if (one.is_score_traffic) return device_.attention_traffic;
     if (one.of == OperatorClass::elementwise) return software_.elementwise_traffic;
-    if (one.of == OperatorClass::loss) return software_.loss_traffic;
     return 1;
   }
 
-  // The share of the peak for sequences of this length.
+  // The share of the peak.
   double attention_share(Pass pass) const {
-    const double share =
-        pass == Pass::forward
-            ? device_.fused_attention_share
-            : device_.fused_attention_backward_share.value_or(device_.fused_attention_share);
-    const auto length = static_cast<double>(training_.sequence_length);
-    return share * software_.attention_efficiency * length /
-           (length + static_cast<double>(device_.fused_attention_ramp));
-  }
-
-  // With few heads: a block of queries goes through all keys, one after another.
-  double least_attention_seconds() const {
-    return static_cast<double>(training_.sequence_length * device_.fused_attention_key_ns) * 1e-9;
+    return pass == Pass::forward
+               ? device_.fused_attention_share
+               : device_.fused_attention_backward_share.value_or(device_.fused_attention_share);
   }
 
   double seconds_of(const Operator& one, bool is_head) const {
@@ -219,8 +209,7 @@ class Estimator {
         return by_kernel_->memory_seconds(one.traffic, one.bytes * traffic_of(one), one.kernels);
       }
       return by_kernel_->attention_seconds(precision, one.pass, one.flops,
-                                           training_.sequence_length,
-                                           factor() * software_.attention_efficiency);
+                                           training_.sequence_length, factor());
     }
     if (one.product) {
       const double own = precision == Precision::fp8 ? software_.fp8_efficiency : 1;
@@ -232,9 +221,7 @@ class Estimator {
     if (one.flops == 0) return memory_seconds(device_, one.bytes * traffic_of(one), one.kernels);
     const bool is_attention = one.of == OperatorClass::attention;
     const double share = is_attention ? attention_share(one.pass) : device_.matmul.peak_share;
-    const double seconds =
-        work_seconds(device_, precision, one.flops, share * factor(), one.bytes, one.kernels);
-    return is_attention ? std::max(seconds, least_attention_seconds()) : seconds;
+    return work_seconds(device_, precision, one.flops, share * factor(), one.bytes, one.kernels);
   }
 
   void fill_bytes(LayerEstimate& result, int layer, bool is_block) const {

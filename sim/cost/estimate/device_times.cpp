@@ -8,7 +8,7 @@ namespace pipesim {
 namespace {
 
 double peak_of(const DeviceSpec& device, Precision precision) {
-  return device.flops_per_second[static_cast<std::size_t>(precision)].value() * device.clock_share;
+  return device.flops_per_second[static_cast<std::size_t>(precision)].value();
 }
 
 double gaps(const DeviceSpec& device, int kernels) {

@@ -29,9 +29,8 @@ double step_bytes(Precision precision, std::int64_t gradient_bytes) {
   return copy + check + scale + norm + clip_and_adam + back + 2 * gradient;
 }
 
-double listed_step_seconds(const DeviceSpec& device, const KernelList& list, double parameters,
-                           double traffic) {
-  const double bytes = list.optimizer_bytes * traffic * parameters;
+double listed_step_seconds(const DeviceSpec& device, const KernelList& list, double parameters) {
+  const double bytes = list.optimizer_bytes * parameters;
   return std::max(ListedTimes(device, list).memory_seconds(Traffic::optimizer, bytes, 0),
                   static_cast<double>(list.host_step_ns) * 1e-9);
 }
@@ -300,13 +299,11 @@ void add_replicas(const CostModel& model, const Placement& placement,
       const auto [scatter, sum] = replicas.reduction(parameters[r]);
       exchanged += scatter.seconds() + sum.seconds();
     }
-    const double step = parameters[r] * step_bytes(training.precision, training.gradient_bytes) *
-                        software.optimizer_traffic / training.shards();
+    const double own = parameters[r] / training.shards();
+    const double step = own * step_bytes(training.precision, training.gradient_bytes);
     const double step_seconds =
-        software.kernels
-            ? listed_step_seconds(model.cluster().device, *software.kernels,
-                                  parameters[r] / training.shards(), software.optimizer_traffic)
-            : memory_seconds(model.cluster().device, step, 0);
+        software.kernels ? listed_step_seconds(model.cluster().device, *software.kernels, own)
+                         : memory_seconds(model.cluster().device, step, 0);
     // If gradients are reduced by actions, the rest counts as the step's.
     costs.optimizer_ns.push_back(to_ns(step_seconds + (reduces_beside ? exchanged : 0)));
     reduce_ns[r] = reduces_beside ? 0 : to_ns(exchanged);

@@ -81,10 +81,6 @@ void read_reached(const JsonCursor& object, const Sources& sources, DeviceSpec& 
   section.optional("fused_attention_share", device.fused_attention_share, read_share);
   section.optional("fused_attention_backward_share", device.fused_attention_backward_share,
                    read_share);
-  section.optional("fused_attention_ramp", device.fused_attention_ramp,
-                   [](const JsonCursor& value) { return value.integer(0, longest_ramp); });
-  section.optional("fused_attention_key", device.fused_attention_key_ns, read_time);
-  section.optional("clock_share", device.clock_share, read_share);
   section.finish();
 }
 
@@ -116,9 +112,8 @@ double flops_of_values(const DeviceSpec& device) {
 namespace {
 
 // A measured device's rates on another, by the peaks of both.
-KernelRates scaled_kernels(const DeviceSpec& measured, const DeviceSpec& device,
-                           double clock_share) {
-  const double compute = flops_of_values(device) / flops_of_values(measured) * clock_share;
+KernelRates scaled_kernels(const DeviceSpec& measured, const DeviceSpec& device) {
+  const double compute = flops_of_values(device) / flops_of_values(measured);
   const double memory = static_cast<double>(device.memory_bytes_per_second) /
                         static_cast<double>(measured.memory_bytes_per_second);
   KernelRates rates = *measured.kernels;
@@ -135,7 +130,7 @@ KernelRates scaled_kernels(const DeviceSpec& measured, const DeviceSpec& device,
 
 KernelRates kernels_of(const DeviceSpec& device) {
   if (device.kernels) return *device.kernels;
-  return scaled_kernels(find_device("h100-sxm-80gb"), device, device.clock_share);
+  return scaled_kernels(find_device("h100-sxm-80gb"), device);
 }
 
 void require_rate(const DeviceSpec& device, Precision precision) {
@@ -180,13 +175,13 @@ DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base)
                    [&](const JsonCursor& matmul) { read_matmul(matmul, sources, device.matmul); });
   members.optional("reached",
                    [&](const JsonCursor& reached) { read_reached(reached, sources, device); });
-  if (has_base && device.kernels) device.kernels = scaled_kernels(*base, device, 1);
+  if (has_base && device.kernels) device.kernels = scaled_kernels(*base, device);
   members.optional("kernels", [&](const JsonCursor& kernels) {
     if (has_base) device.kernels = kernels_of(device);
     JsonMembers(kernels).optional("base", [&](const JsonCursor& name) {
       DeviceSpec other = find_device_base(name);
       other.kernels = kernels_of(other);
-      device.kernels = scaled_kernels(other, device, 1);
+      device.kernels = scaled_kernels(other, device);
     });
     read_kernel_rates(kernels, sources, device.kernels);
   });

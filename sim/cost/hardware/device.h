@@ -66,10 +66,6 @@ struct DeviceSpec {
   double attention_traffic = 1;      // relative bytes of unfused softmax and dropout
   double fused_attention_share = 1;  // of the peak, on long sequences
   std::optional<double> fused_attention_backward_share;  // for its backward; the same if absent
-  std::int64_t fused_attention_ramp = 0;  // the sequence length at which it reaches half of that
-  // The least time per key for a block of queries, which goes through keys one after another.
-  std::int64_t fused_attention_key_ns = 0;
-  double clock_share = 1;  // of compute rates, under a power cap
   // Measured by kernel, for software that lists its kernels; else scaled from another device's by
   // peak and memory bandwidth (kernels_of()).
   std::optional<KernelRates> kernels;

@@ -40,11 +40,8 @@ bool read_deal(const JsonCursor& value) {
 
 void read_values(Section& section, SoftwareSpec& software) {
   section.optional("efficiency", software.efficiency, read_factor);
-  section.optional("attention_efficiency", software.attention_efficiency, read_factor);
   section.optional("fp8_efficiency", software.fp8_efficiency, read_factor);
   section.optional("elementwise_traffic", software.elementwise_traffic, read_factor);
-  section.optional("loss_traffic", software.loss_traffic, read_factor);
-  section.optional("optimizer_traffic", software.optimizer_traffic, read_factor);
   section.optional("kernel_gap", software.kernel_gap_ns, read_time);
   section.optional("host_forward", software.host.forward_ns, read_time);
   section.optional("host_backward", software.host.backward_ns, read_time);

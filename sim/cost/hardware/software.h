@@ -47,13 +47,10 @@ struct SoftwareSpec {
   std::string title;    // for display
   bool is_own = false;  // no published run is of it: a file's, whatever it is called
 
-  double efficiency = 1;  // of products' and fused attention's rates, on the device's share
-  double attention_efficiency = 1;  // of fused attention's, on top of that
-  double fp8_efficiency = 1;        // of 8-bit products', likewise
-  double elementwise_traffic = 1;   // relative bytes of norms, activations, additions
-  double loss_traffic = 1;          // bytes of the cross entropy, likewise
-  double optimizer_traffic = 1;     // bytes of an optimizer's step, likewise
-  std::int64_t kernel_gap_ns = 0;   // between one kernel's end and the next one's start
+  double efficiency = 1;      // of products' and fused attention's rates, on the device's share
+  double fp8_efficiency = 1;  // of 8-bit products', on top of that
+  double elementwise_traffic = 1;  // relative bytes of norms, activations, additions
+  std::int64_t kernel_gap_ns = 0;  // between one kernel's end and the next one's start
   HostFloor host;
   std::int64_t p2p_overhead_ns = 0;       // of the sender's compute, for each send
   std::int64_t compute_slowdown_ppm = 0;  // by how much a concurrent transfer slows compute
