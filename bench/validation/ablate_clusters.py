@@ -28,6 +28,7 @@ SETS = (
     Source.LLM_FOUNDRY,
     Source.INTERNLM,
     Source.ATORCH,
+    Source.NANOTRON,
 )
 Change = Callable[[Json, Json], None]  # of a cluster's losses and a software's values
 

@@ -63,8 +63,10 @@ def device_of(pipesim: Pipesim, row: Row) -> Json:
 
 
 def kind_of(pipesim: Pipesim, row: Row) -> Kind:
+    # Rows of a GB200 are predicted by a B200's kernels: no evidence of a B200.
+    is_changed = row.source is Source.DGXC_GB200
     return Kind(
-        device=device_of(pipesim, row)["name"],
+        device="gb200" if is_changed else device_of(pipesim, row)["name"],
         software=software_of(pipesim, row),
         fp8=row.training.precision == "fp8",
     )

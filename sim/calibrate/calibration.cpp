@@ -105,6 +105,13 @@ Calibration calibrate(std::span<const RecordedRun> all, bool launches) {
   for (const RecordedRun* run : runs) {
     check_alike(*runs.front(), *run);
     if (by_layer) check_layers(*run);
+    const std::string& recompute = run->about.measured.recompute;
+    if (by_layer && recompute.starts_with("full:")) {
+      throw input_error(fmt::format(
+          "{}: it computes some blocks again ({}); which ones follows from its stages, so that its "
+          "layers' costs hold for no other layout; record with --recompute none or full",
+          run->name, recompute));
+    }
     const auto computes = [](const Span& span) { return is_compute(span.action.kind); };
     if (std::ranges::none_of(run->spans, computes)) {
       throw work_error(

@@ -158,8 +158,8 @@ class MegatronExport {
     if (!recompute.exists()) return;
     if (recompute.full) {
       add("--recompute-granularity", "full");
-      add("--recompute-method", recompute.blocks > 0 ? "block" : "uniform");
-      add("--recompute-num-layers", std::max(1, recompute.blocks));
+      add("--recompute-method", "uniform");
+      add("--recompute-num-layers", 1);
       return;
     }
     add("--recompute-granularity", "selective");

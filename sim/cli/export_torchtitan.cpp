@@ -106,9 +106,7 @@ class TorchtitanExport {
     if (replicas.zero == 3 && replicas.gather == Gather::window) {
       refuse("weights that are gathered for three stages at a time", "--only gather=off,pass,once");
     }
-    if (point_.recompute.blocks > 0) {
-      refuse("recomputation of a stage's first blocks", "--only recompute=none,full");
-    } else if (point_.recompute.exists() && !point_.recompute.full) {
+    if (point_.recompute.exists() && !point_.recompute.full) {
       refuse(fmt::format("recomputation of {} alone", recompute_words(point_.recompute)),
              "--only recompute=none,full");
     }

@@ -42,6 +42,7 @@ constexpr std::array run_columns{"model",
                                  "recompute",
                                  "attention",
                                  "precision",
+                                 "weights",
                                  "tensor_overlap",
                                  "layout"};
 constexpr std::array measured_columns{"seconds", "peak_bytes", "peak_gib", "peak_gb", "trace"};
@@ -244,6 +245,7 @@ PredictionRequest run_request(const RunCells& cells, const FitStart& start) {
   model.recompute = cell(cells, "recompute");
   model.attention = cell(cells, "attention");
   model.precision = cell(cells, "precision");
+  model.weights = cell(cells, "weights");
   model.gradient_bytes = cell(cells, "gradient_bytes");
   model.tensor_overlap = cell(cells, "tensor_overlap");
   model.replicas.data_parallel = cell(cells, "data_parallel");

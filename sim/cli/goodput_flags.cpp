@@ -50,7 +50,7 @@ std::string first_of_prediction(const GoodputFlags& flags) {
     return name;
   }
   ModelFlags model = flags.costs.model;
-  model.model = model.cluster = model.precision = model.devices = {};
+  for (Flag* one : {&model.model, &model.cluster, &model.precision, &model.devices}) one->reset();
   return first_model_flag(model);
 }
 

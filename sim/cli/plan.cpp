@@ -47,7 +47,7 @@ constexpr AxisHelp axes_help[] = {
     {"data-parallel", "D", "replicas of the pipeline"},
     {"micro-batch-size", "B", "sequences per microbatch"},
     {"sequence-parallel", "on|off", "shards norms and dropout by tokens over T ranks"},
-    {"recompute", "none|full|full:N|LIST", "attention, norms, activation, products"},
+    {"recompute", "none|full|LIST", "attention, norms, activation, products"},
     {"zero", "0|1|2|3", "shards optimizer, gradients, weights"},
     {"shard-over", "all|node", "shards over all replicas, or those of a node"},
     {"gather", "window|pass|once", "how long gathered weights stay"},

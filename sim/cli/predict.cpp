@@ -167,8 +167,9 @@ void run(const PredictFlags& flags, const CommandLine& program) {
     print("\n" + spread_report(*spread, *asked, prediction.metrics.makespan_ns, terminal.width));
   }
   if (explanation) {
-    const Throughput reached = throughput(*model, choice.schedule.stages(),
-                                          choice.schedule.microbatches, prediction.iteration_ns());
+    const Throughput reached =
+        throughput(*model, choice.schedule.microbatches, prediction.iteration_ns(),
+                   explanation->recomputed_blocks);
     print("\n" + explanation_report(*model, *explanation, reached, *cap, terminal.width));
   }
   if (trace)

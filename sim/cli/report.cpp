@@ -34,8 +34,7 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   }
   if (model) {
     const std::string rate = throughput_text(
-        *model,
-        throughput(*model, schedule.stages(), schedule.microbatches, prediction.iteration_ns()));
+        *model, throughput(*model, schedule.microbatches, prediction.iteration_ns()));
     if (!rate.empty()) what += "; " + rate + "; " + validation_text(model->cluster(), band);
   }
   return bold(wrap(what, terminal.width), terminal.colour) + "\n";
@@ -144,7 +143,9 @@ std::string limits_text(const ScheduleChoice& choice, const Costs& costs,
   context.program = {"pipesim"};
   if (choice.family == nullptr) context.file = choice.schedule.name;
   context.arguments = arguments;
-  if (source.by_layer()) context.partition = {"pipesim", "partition"};
+  const auto model = source.cost_model(choice.schedule.ranks());
+  const bool is_by_stage = model && model->training().recompute.blocks > 0;  // can't be balanced
+  if (source.by_layer() && !is_by_stage) context.partition = {"pipesim", "partition"};
   return limits_report(find_limits(question), context, width);
 }
 

@@ -45,11 +45,6 @@ std::vector<std::vector<const ComparedRow*>> rows_by_microbatches(const Compared
   return groups;
 }
 
-Throughput reached_by(const Candidate& one, const CostModel& model, std::int64_t time_ns) {
-  const int stages = model.training().pipeline_parallel * one.chunks;
-  return throughput(model, stages, one.microbatches, time_ns);
-}
-
 std::string group_verdict(const std::vector<const ComparedRow*>& group,
                           const ComparedSchedules& all) {
   std::string text = plural(group.front()->candidate.microbatches, "microbatch") + ": ";
@@ -99,7 +94,7 @@ class ComparisonTable {
     columns.push_back({"", {}});
     add(columns, "MFU %", [&](const Candidate& one) {
       if (!all_.model) return std::string("-");
-      const auto mfu = reached_by(one, *all_.model, one.time_ns).mfu;
+      const auto mfu = throughput(*all_.model, one.microbatches, one.time_ns).mfu;
       return mfu ? percent(*mfu) : "-";
     });
     add(columns, "peak", [](const Candidate& one) { return fmt::format("{:.4g}", one.in_flight); });
@@ -220,7 +215,7 @@ Json comparison_row_json(const ComparedRow& row, const ComparedSchedules& all) {
         {"p50", c.spread->p50_ns}, {"p95", c.spread->p95_ns}, {"seeds", c.spread->seeds}};
   }
   if (all.model) {
-    const Throughput reached = reached_by(c, *all.model, metrics.makespan_ns);
+    const Throughput reached = throughput(*all.model, c.microbatches, metrics.makespan_ns);
     json["tokens_per_second"] = reached.tokens_per_second;
     json["mfu"] = reached.mfu;
   }

@@ -454,6 +454,10 @@ class Megatron {
     const std::int64_t count = arguments_.integer_or("--recompute-num-layers", 1);
     const std::vector<std::string> modules = arguments_.texts("--recompute-modules");
     if (granularity == "full") {
+      if (method != "uniform" && method != "block") {
+        arguments_.fail("--recompute-method",
+                        fmt::format("{}; known: uniform, block", quote(method)));
+      }
       // By the method "block" it is so many of each stage.
       imported_.add("--recompute", method == "block" ? fmt::format("full:{}", count) : "full");
       if (method != "block" && count > 1) {

@@ -381,6 +381,10 @@ class Torchtitan {
     }
     // Every so many blocks; without a pipeline it does not matter which.
     const auto every = whole_number(option);
+    if (mode == "selective" && every == 1) {
+      imported_.add("--recompute", "full");
+      return;
+    }
     if (mode == "selective" && every && *every > 0 && stages_ == 1 && imported_.model) {
       const std::int64_t again = imported_.model->blocks / *every;
       if (again > 0) imported_.add("--recompute", fmt::format("full:{}", again));

@@ -40,7 +40,7 @@ std::vector<std::vector<Change>> changes_of(const Training& now, const Model& mo
                                [more](Training& t) { t.recompute = more; }});
     }
   }
-  if (!model.is_listed() && !now.recompute.full) {
+  if (!model.is_listed() && now.recompute != Recompute{.full = true}) {
     recomputation.push_back(
         {"full recomputation", [](Training& t) { t.recompute = {.full = true}; }});
   }

@@ -15,7 +15,7 @@ PartitionProblem partition_problem(const CostSource& source, const ScheduleChoic
   if (model && model->training().recompute.blocks > 0) {
     throw input_error(fmt::format(
         "--recompute {}: which blocks are computed again follows from the stages, so that these "
-        "cannot be balanced; give full, or --layers",
+        "cannot be balanced; give none or full here, or try --layout without this command",
         recompute_name(model->training().recompute)));
   }
   problem.layers = source.layers(problem.schedule);

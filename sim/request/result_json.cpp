@@ -29,6 +29,10 @@ Json peak_json(const MemoryPeak& peak) {
 // All inputs of the costs, defaults included.
 Json training_json(const CostModel& model) {
   const Training& training = model.training();
+  const auto& kernels = model.cluster().device.software.kernels;
+  const Precision narrow =
+      training.precision == Precision::fp8 ? Precision::bf16 : training.precision;
+  const Precision weights = kernels && kernels->keeps_wide_weights ? Precision::fp32 : narrow;
   return {{"model", model.model().name},
           {"cluster", model.cluster().name},
           {"device", model.cluster().device.name},
@@ -41,6 +45,7 @@ Json training_json(const CostModel& model) {
           {"recompute", recompute_name(training.recompute)},
           {"attention", attention_name(training.attention)},
           {"precision", precision_name(training.precision)},
+          {"weights", precision_name(weights)},
           {"zero", training.zero},
           {"shard_over", training.shard_over},
           {"gather", training.gather ? Json(gather_name(*training.gather)) : Json(nullptr)},
@@ -178,8 +183,8 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   }
   std::optional<Throughput> reached;
   if (model) {
-    reached =
-        throughput(*model, schedule.stages(), schedule.microbatches, prediction.iteration_ns());
+    reached = throughput(*model, schedule.microbatches, prediction.iteration_ns(),
+                         explanation ? explanation->recomputed_blocks : 0);
     json["tokens_per_second"] = reached->tokens_per_second;
     json["mfu"] = reached->mfu;
   }

@@ -503,6 +503,12 @@ TEST(Calibration, RefusesRunsThatDoNotBelongTogether) {
               calibrate(std::vector<RecordedRun>{layers, layered_run(true)});
             }).find("recomputes"),
             std::string::npos);
+  RecordedRun some = layered_run(true);
+  some.about.measured.recompute = "full:1";
+  EXPECT_NE(testing::input_error_of([&] {
+              calibrate(std::vector<RecordedRun>{some});
+            }).find("it computes some blocks again (full:1)"),
+            std::string::npos);
   for (const std::vector<int>& layout : {std::vector<int>{4}, {3, 2}, {-1, 5}, {0, 4}, {2, 1, 1}}) {
     RecordedRun odd = layers;
     odd.about.layout = layout;

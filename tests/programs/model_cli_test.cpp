@@ -21,27 +21,17 @@ TEST(ModelResult, SaysHowFastAndWhetherItFits) {
   EXPECT_DOUBLE_EQ(json["tokens_per_second"].get<double>(), sequences * 1024 / seconds);
   const double flops = gpt_flops(sequences, 1024, 768, 12, 50257);
   EXPECT_NEAR(json["mfu"].get<double>() / (flops / (8 * peak_of_a100 * seconds)), 1, 1e-12);
-  EXPECT_EQ(json["training"], (Json{{"model", "gpt2-small"},
-                                    {"cluster", "dgx-a100"},
-                                    {"device", "a100-sxm-80gb"},
-                                    {"devices", 8},
-                                    {"micro_batch_size", 2},
-                                    {"sequence_length", 1024},
-                                    {"tensor_parallel", 1},
-                                    {"data_parallel", 2},
-                                    {"sequence_parallel", false},
-                                    {"recompute", "none"},
-                                    {"attention", "unfused"},
-                                    {"precision", "bf16"},
-                                    {"zero", 1},
-                                    {"shard_over", nullptr},
-                                    {"gather", nullptr},
-                                    {"gradient_bytes", 2},
-                                    {"bucket_bytes", nullptr},
-                                    {"overlap_gather", false},
-                                    {"tensor_overlap", true},
-                                    {"hidden_exchange", 0.0},
-                                    {"software", "megatron-2022"},
+  EXPECT_EQ(json["training"], (Json{{"model", "gpt2-small"},      {"cluster", "dgx-a100"},
+                                    {"device", "a100-sxm-80gb"},  {"devices", 8},
+                                    {"micro_batch_size", 2},      {"sequence_length", 1024},
+                                    {"tensor_parallel", 1},       {"data_parallel", 2},
+                                    {"sequence_parallel", false}, {"recompute", "none"},
+                                    {"attention", "unfused"},     {"precision", "bf16"},
+                                    {"weights", "bf16"},          {"zero", 1},
+                                    {"shard_over", nullptr},      {"gather", nullptr},
+                                    {"gradient_bytes", 2},        {"bucket_bytes", nullptr},
+                                    {"overlap_gather", false},    {"tensor_overlap", true},
+                                    {"hidden_exchange", 0.0},     {"software", "megatron-2022"},
                                     {"software_factor", 1.0}}));
   // Six rows on one node say little of it: the widest of what Megatron-LM was validated on.
   EXPECT_GT(json["error_band"]["fraction"], 0);
@@ -536,6 +526,63 @@ TEST(Attention, IsFusedByWhatNamesItsLibrary) {
   EXPECT_EQ(attention(" --software megatron-core"), "fused");
   EXPECT_EQ(attention(" --software pytorch"), "fused");
   EXPECT_EQ(attention(" --software pytorch --attention unfused"), "unfused");
+}
+
+// Under autocast weights are fp32; all in bf16 is another list, and faster.
+TEST(Weights, AreWhatSoftwareKeepsThemIn) {
+  const auto of = [](const std::string& flags) {
+    return json_of(
+        "--schedule 1f1b --stages 1 --microbatches 2 --model llama-3-8b --sequence-length 2048 "
+        "--cluster dgx-h100 " +
+        flags);
+  };
+  EXPECT_EQ(of("")["training"]["weights"], "bf16");
+  EXPECT_EQ(of("--precision fp8")["training"]["weights"], "bf16");
+  EXPECT_EQ(of("--precision fp32 --software megatron-2022")["training"]["weights"], "fp32");
+  for (const char* software : {"--software pytorch", "--software pytorch-compile"}) {
+    const Json wide = of(software);
+    const Json narrow = of(software + std::string(" --weights bf16"));
+    EXPECT_EQ(wide["training"]["weights"], "fp32");
+    EXPECT_EQ(narrow["training"]["weights"], "bf16");
+    EXPECT_LT(narrow["makespan_ns"], wide["makespan_ns"]);
+    EXPECT_LT(narrow["ranks"][0]["peak_memory_bytes"], wide["ranks"][0]["peak_memory_bytes"]);
+  }
+  const auto refused = [](const std::string& flags) {
+    const Outcome outcome = pipesim(
+        words("--schedule 1f1b --stages 1 --microbatches 2 --model llama-3-8b --cluster dgx-h100 " +
+              flags));
+    EXPECT_EQ(outcome.status, 2) << flags;
+    return outcome.err;
+  };
+  EXPECT_EQ(refused("--software nemo --weights bf16"),
+            "pipesim: --weights bf16: NeMo of 2024 keeps them in one way (its file has no "
+            "bf16_weights); omit the flag, or give --software pytorch or pytorch-compile\n");
+  EXPECT_EQ(refused("--software pytorch --precision fp16 --weights bf16"),
+            "pipesim: --weights bf16: needs --precision bf16, not fp16\n");
+  EXPECT_EQ(refused("--software pytorch --weights fp8"),
+            "pipesim: --weights: unknown value 'fp8'; known: bf16\n");
+}
+
+// Of each stage's first blocks.
+TEST(Recomputation, OfSomeBlocksIsExplained) {
+  const std::string line =
+      "--schedule 1f1b --stages 4 --microbatches 8 --model llama-3-8b --cluster dgx-h100 "
+      "--recompute ";
+  const Json layers = json_of(line + "full:3 --explain")["explanation"]["layers"];
+  EXPECT_EQ(layers[1]["name"], "block");
+  EXPECT_EQ(layers[1]["count"], 12);
+  EXPECT_EQ(layers[2]["name"], "block, kept");
+  EXPECT_EQ(layers[2]["count"], 20);
+  const auto hardware_flops = [&](const char* blocks) {
+    return json_of(line + blocks + " --explain")["explanation"]["recomputed_flops"].get<double>();
+  };
+  EXPECT_DOUBLE_EQ(hardware_flops("full:3") / hardware_flops("full"), 12. / 32);
+  // More of them are offered, and no command that would be refused.
+  const std::string text = output_of(
+      "--schedule 1f1b --stages 2 --microbatches 8 --model llama-3-70b --cluster dgx-h100 "
+      "--tensor-parallel 8 --recompute full:3");
+  EXPECT_NE(text.find("full recomputation"), std::string::npos) << text;
+  EXPECT_EQ(text.find("pipesim partition"), std::string::npos) << text;
 }
 
 // A candidate that can't be says why, and is left out.

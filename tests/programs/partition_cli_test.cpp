@@ -320,6 +320,9 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
     std::string message;
   };
   const std::vector<Wrong> all{
+      {two + llama + " --recompute full:4",
+       "--recompute full:4: which blocks are computed again follows from the stages, so that these "
+       "cannot be balanced; give none or full here, or try --layout without this command"},
       {two,
        "no layers to deal out: give --model and --cluster, --costs with a file of layers, --graph "
        "with a profile of PipeDream's, or --measured with a trace"},

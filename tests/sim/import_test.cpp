@@ -313,6 +313,9 @@ TEST(ImportMegatron, RecomputationAndPrecision) {
   EXPECT_EQ(flag("--recompute-granularity full --recompute-method block --recompute-num-layers 3",
                  "--recompute"),
             "full:3");
+  EXPECT_NE(import_refusal(small_gpt + "--recompute-granularity full --recompute-method blocks")
+                .find("--recompute-method: 'blocks'; known: uniform, block"),
+            std::string::npos);
   EXPECT_TRUE(has_remark(import(small_gpt + "--recompute-granularity full --recompute-num-layers 3")
                              .without_counterpart,
                          "--recompute-num-layers 3"));
@@ -411,6 +414,8 @@ TEST(ImportTorchtitan, RecomputesSomeBlocks) {
   EXPECT_EQ(flags_of(of("4")).at("--recompute"), "full:1");
   EXPECT_FALSE(flags_of(of("7")).contains("--recompute"));
   EXPECT_EQ(flags_of(of("op")).at("--recompute"), "norms,activation,products");
+  EXPECT_EQ(flags_of(of("1", "[parallelism]\npipeline_parallel_degree = 2\n")).at("--recompute"),
+            "full");
   const Imported staged = of("2", "[parallelism]\npipeline_parallel_degree = 2\n");
   EXPECT_FALSE(flags_of(staged).contains("--recompute"));
   EXPECT_TRUE(

@@ -445,8 +445,54 @@ TEST(KernelList, HasAnotherForWeightsInBf16) {
   EXPECT_EQ(states(wide), (std::array{4.0, 4.0, 8.0}));
   EXPECT_EQ(states(narrow), (std::array{2.0, 2.0, 4.0}));
   EXPECT_EQ(testing::input_error_of([&] { with_bf16_weights(narrow); }),
-            "--weights bf16: mine says nothing of it (bf16_weights, in its file); omit the flag, "
-            "or give --software pytorch or pytorch-compile");
+            "--weights bf16: mine keeps them in one way (its file has no bf16_weights); omit the "
+            "flag, or give --software pytorch or pytorch-compile");
+}
+
+// It changes the list as it is in the end: the base's keys, the file's own, and a device's.
+TEST(KernelList, ChangesOfItHoldForWeightsInBf16) {
+  const auto of = [](const std::string& more) {
+    return with_bf16_weights(parse_software(
+        R"({"format":"pipesim-software","version":1,"name":"mine","base":"pytorch",)" + more + "}",
+        "s.json", "plain"));
+  };
+  const SoftwareSpec usual = with_bf16_weights(find_software("pytorch", "plain"));
+  EXPECT_EQ(usual.kernels->attention, "cudnn");
+  EXPECT_EQ(usual.kernels->optimizer_kept, 4);
+  EXPECT_FALSE(usual.kernels->keeps_wide_weights);
+  const SoftwareSpec own = of(R"("values":{"kernels":{"attention":"flash"}})");
+  EXPECT_EQ(own.kernels->attention, "flash");
+  EXPECT_EQ(own.kernels->block.size(), usual.kernels->block.size());
+  EXPECT_EQ(of(R"("devices":{"plain":{"kernels":{"attention":"flash"}}})").kernels->attention,
+            "flash");
+  const SoftwareSpec kept = of(R"("values":{"bf16_weights":{"optimizer_kept":8}})");
+  EXPECT_EQ(kept.kernels->optimizer_kept, 8);
+  EXPECT_FALSE(kept.kernels->keeps_wide_weights);
+  const std::string lone = R"({"format":"pipesim-software","version":1,"name":"mine",)"
+                           R"("values":{"bf16_weights":{"optimizer_kept":8}}})";
+  EXPECT_EQ(testing::input_error_of([&] { parse_software(lone, "s.json", "plain"); }),
+            "s.json:1:81: values.bf16_weights: changes keys of 'kernels', which this software "
+            "lacks; give these, or a base that has them");
+}
+
+// Blocks that are kept wait for launches as they do where all are, so that times grow evenly.
+TEST(KernelList, WaitsForLaunchesOfEachKindOfBlock) {
+  const SoftwareSpec software = software_of(
+      std::string(list_text).replace(std::string(list_text).find("\"1us\""), 5, R"("9ms")"));
+  const auto time = [&](const Recompute& recompute) {
+    Training training = training_of();
+    training.recompute = recompute;
+    const CostModel model(model_of(Architecture::gpt), cluster_of(software), training);
+    const StageCosts stage = model.costs({Placement::loop(1, 1), false, {}}).stages[0];
+    return stage.forward_ns + stage.backward_ns();
+  };
+  const std::int64_t none = time({});
+  const std::int64_t each = (time({.full = true}) - none) / 4;
+  ASSERT_GT(each, 9'000'000);
+  for (int blocks = 1; blocks <= 4; ++blocks) {
+    EXPECT_NEAR(static_cast<double>(time({.full = true, .blocks = blocks}) - none),
+                static_cast<double>(blocks * each), 8);
+  }
 }
 
 // Values for one device change a base's list, whichever device is asked for.

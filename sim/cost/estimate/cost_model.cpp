@@ -398,22 +398,23 @@ CostModel::CostModel(Model model, Cluster cluster, Training training)
   if (!cluster_.device.software.kernels) return;
   // The processor launches kernels ahead of the device, over all layers of a microbatch: only what
   // it takes longer in all is waited for.
-  const LayerEstimate& block = kinds_[1];
-  const auto blocks = static_cast<double>(model_.blocks);
-  const double of_block = block.launch_seconds[0] + block.launch_seconds[1];
-  double late = blocks * (of_block - block.device_seconds);
-  for (const std::size_t end : {std::size_t{0}, std::size_t{2}}) {
-    const LayerEstimate& one = kinds_[end];
-    late += one.launch_seconds[0] + one.launch_seconds[1] - one.device_seconds;
-  }
-  if (late <= 0) return;
-  const double part = late / blocks / of_block;
-  estimator.wait_for_launches(part * block.launch_seconds[0], part * block.launch_seconds[1]);
-  kinds_[1] = estimator.run(1);
-  if (!has_plain) return;
-  const auto [forward, backward] = kinds_[3].launch_seconds;
-  plain.wait_for_launches(part * forward, part * backward);
-  kinds_[3] = plain.run(1);
+  // A kind of block waits as if all were of it.
+  const auto wait = [&](Estimator& one, std::size_t kind) {
+    const LayerEstimate& block = kinds_[kind];
+    const auto blocks = static_cast<double>(model_.blocks);
+    const double of_block = block.launch_seconds[0] + block.launch_seconds[1];
+    double late = blocks * (of_block - block.device_seconds);
+    for (const std::size_t end : {std::size_t{0}, std::size_t{2}}) {
+      const LayerEstimate& layer = kinds_[end];
+      late += layer.launch_seconds[0] + layer.launch_seconds[1] - layer.device_seconds;
+    }
+    if (late <= 0) return;
+    const double part = late / blocks / of_block;
+    one.wait_for_launches(part * block.launch_seconds[0], part * block.launch_seconds[1]);
+    kinds_[kind] = one.run(1);
+  };
+  wait(estimator, 1);
+  if (has_plain) wait(plain, 3);
 }
 
 const LayerEstimate& CostModel::layer(int layer) const {
@@ -516,13 +517,23 @@ double CostModel::model_flops(int microbatches) const {
   return 3 * of_sequence * sequences(microbatches);
 }
 
-double CostModel::recomputed_flops(int stages, int microbatches) const {
+std::int64_t CostModel::recomputed_blocks(const PipelineShape& shape) const {
+  if (model_.is_listed() || !training_.recompute.exists()) return 0;
+  std::int64_t blocks = 0;
+  int next = 0;
+  for (const int size : layout(shape)) {
+    for (const LayerRun& run : runs(std::exchange(next, next + size), size)) {
+      if (run.each == &kinds_[1]) blocks += run.count;
+    }
+  }
+  return blocks;
+}
+
+double CostModel::recomputed_flops(std::int64_t blocks, int microbatches) const {
   if (model_.is_listed()) return 0;
   double of_block = 0;
   if (training_.recompute.attention) of_block = core_flops(model_, training_);
   if (training_.recompute.full) of_block = block_flops(model_, training_);
-  const std::int64_t most = std::int64_t{stages} * training_.recompute.blocks;
-  const std::int64_t blocks = most > 0 ? std::min(most, model_.blocks) : model_.blocks;
   return static_cast<double>(blocks) * of_block * sequences(microbatches);
 }
 

@@ -84,9 +84,10 @@ class CostModel {
   // Without recomputation: 72BLsh^2(1+s/6h+V/12hL) for a GPT (Narayanan et al., arXiv 2104.04473,
   // without their recomputation).
   double model_flops(int microbatches) const;
-  // Recomputed by blocks of so many virtual stages for their backward, counted in the same way:
-  // GEMMs only.
-  double recomputed_flops(int stages, int microbatches) const;
+  // Those of which --recompute computes all or a part again.
+  std::int64_t recomputed_blocks(const PipelineShape& shape) const;
+  // Recomputed by so many blocks for their backward, counted in the same way: GEMMs only.
+  double recomputed_flops(std::int64_t blocks, int microbatches) const;
   // The model's FLOPs as a share of all devices' peak in so many nanoseconds.
   double mfu(int microbatches, std::int64_t makespan_ns) const;
 

@@ -166,7 +166,10 @@ std::vector<std::string> used_of_device(const DeviceSpec& device, Precision prec
 }
 
 std::string rates_name(const DeviceSpec& device) {
-  return device.kernels ? device.name : "h100-sxm-80gb, scaled by the peaks and memory bandwidths";
+  constexpr std::string_view scaled = "scaled by the peaks and memory bandwidths";
+  if (!device.kernels) return fmt::format("h100-sxm-80gb, {}", scaled);
+  if (device.kernels->base.empty()) return device.name;
+  return fmt::format("{}, those not known of {}, {}", device.name, device.kernels->base, scaled);
 }
 
 std::vector<std::string> used_of_cluster(const Cluster& cluster, std::int64_t devices) {
@@ -208,13 +211,13 @@ std::int64_t sum_of(const TimeUses& uses) {
   return std::accumulate(uses.begin(), uses.end(), std::int64_t{0});
 }
 
-Throughput throughput(const CostModel& model, int stages, int microbatches,
-                      std::int64_t iteration_ns) {
+Throughput throughput(const CostModel& model, int microbatches, std::int64_t iteration_ns,
+                      std::int64_t recomputed_blocks) {
   Throughput result;
   result.iteration_ns = iteration_ns;
   result.tokens = model.tokens(microbatches);
   if (says_flops(model.model())) result.model_flops = model.model_flops(microbatches);
-  result.recomputed_flops = model.recomputed_flops(stages, microbatches);
+  result.recomputed_flops = model.recomputed_flops(recomputed_blocks, microbatches);
   const Training& training = model.training();
   result.peak_flops_per_second =
       *model.cluster().device.flops_per_second[static_cast<std::size_t>(training.precision)] *
@@ -255,6 +258,7 @@ Explanation explain(const CostModel& model, const PipelineShape& shape, int micr
   Explanation result;
   result.makespan_ns = metrics.makespan_ns;
   result.layers = explain_layers(model, shape);
+  result.recomputed_blocks = model.recomputed_blocks(shape);
   result.ranks = explain_ranks(model, shape, microbatches, costs, metrics, memory);
   for (const auto& [what, times] : collective_times_by_stage(spans)) {
     NextToCompute& beside = result.ranks[static_cast<std::size_t>(what.rank)].beside;

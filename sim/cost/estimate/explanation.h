@@ -99,6 +99,7 @@ struct Throughput {
 struct Explanation {
   std::int64_t makespan_ns = 0;  // of the iteration that is broken down
   std::vector<LayerKind> layers;
+  std::int64_t recomputed_blocks = 0;
   std::vector<RankUse> ranks;
   // Of the device whose rates by kernel count, times what it has more; empty without kernels.
   std::string kernel_rates_of;
@@ -107,8 +108,9 @@ struct Explanation {
   std::vector<std::string> unverified_of_cluster;
 };
 
-Throughput throughput(const CostModel& model, int stages, int microbatches,
-                      std::int64_t iteration_ns);
+// Of an explained iteration with the blocks that it computes again.
+Throughput throughput(const CostModel& model, int microbatches, std::int64_t iteration_ns,
+                      std::int64_t recomputed_blocks = 0);
 
 // By stage; empty if there are none.
 std::vector<StageExchanges> tensor_exchanges(const CostModel& model, const PipelineShape& shape);

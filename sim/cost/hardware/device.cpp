@@ -182,6 +182,8 @@ DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base)
       DeviceSpec other = find_device_base(name);
       other.kernels = kernels_of(other);
       device.kernels = scaled_kernels(other, device);
+      device.kernels->base = other.name;
+      device.kernels->watts = 0;  // of its board
     });
     read_kernel_rates(kernels, sources, device.kernels);
   });

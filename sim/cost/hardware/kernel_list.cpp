@@ -113,8 +113,8 @@ void read_kernel_list(const JsonCursor& object, const Sources& sources,
   section.optional("sums_in_products", list.sums_in_products, flag);
   section.optional("stops_early", list.stops_early, flag);
   const auto host = [&](std::string_view key, HostTimes& times) {
-    section.members().optional(
-        key, [&](const JsonCursor& object) { times = read_host(object, sources); });
+    section.members().optional(key,
+                               [&](const JsonCursor& given) { times = read_host(given, sources); });
   };
   host("host_forward", list.host_forward);
   host("host_backward", list.host_backward);

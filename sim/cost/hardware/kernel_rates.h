@@ -47,6 +47,7 @@ struct KernelRates {
   double bytes_per_second[traffic_count] = {};
   std::int64_t start_ns = 0;              // of a kernel that moves bytes
   std::vector<AttentionRates> attention;  // by library
+  std::string base;                       // the device of which those not given are, scaled
 
   // Or an input error at `place` that lists those there are; `device` is its name.
   const AttentionRates& attention_of(const std::string& library, const std::string& device,

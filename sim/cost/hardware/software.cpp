@@ -82,9 +82,15 @@ void read_values(Section& section, SoftwareSpec& software) {
   section.members().optional("kernels", [&](const JsonCursor& kernels) {
     read_kernel_list(kernels, section.sources(), software.kernels);
   });
-  section.members().optional("bf16_weights", [&](const JsonCursor& kernels) {
-    software.bf16_kernels = software.kernels;
-    read_kernel_list(kernels, section.sources(), software.bf16_kernels);
+  section.members().optional("bf16_weights", [&](const JsonCursor& keys) {
+    if (!software.kernels) {
+      keys.fail(
+          "changes keys of 'kernels', which this software lacks; give these, or a base that "
+          "has them");
+    }
+    std::optional<KernelList> scratch = software.kernels;  // to find mistakes
+    read_kernel_list(keys, section.sources(), scratch);
+    software.bf16_weights.push_back({keys.value(), keys.file(), keys.path()});
   });
 }
 
@@ -168,13 +174,23 @@ SoftwareSpec find_software(const std::string& name_or_file, const std::string& d
 }
 
 SoftwareSpec with_bf16_weights(SoftwareSpec software) {
-  if (!software.bf16_kernels) {
+  if (software.bf16_weights.empty()) {
+    std::vector<std::string> known = known_software();
+    std::erase_if(known, [](const std::string& name) {
+      return software_preset(name).find("\"bf16_weights\"") == std::string_view::npos;
+    });
     throw input_error(fmt::format(
-        "--weights bf16: {} says nothing of it (bf16_weights, in its file); omit the flag, or give "
-        "--software pytorch or pytorch-compile",
-        software.title.empty() ? "this device's software" : software.title));
+        "--weights bf16: {} keeps them in one way (its file has no bf16_weights); omit the flag, "
+        "or give --software {}",
+        software.title.empty() ? "this device's software" : software.title,
+        fmt::join(known, " or ")));
   }
-  software.kernels = std::exchange(software.bf16_kernels, std::nullopt);
+  for (const SoftwareSpec::Written& keys : software.bf16_weights) {
+    const JsonCursor object(keys.json, keys.file, keys.path);
+    const Sources sources(object, software.unverified);
+    read_kernel_list(object, sources, software.kernels);
+  }
+  software.bf16_weights.clear();
   software.is_own = true;
   return software;
 }

@@ -90,7 +90,12 @@ struct SoftwareSpec {
   // Replaces what is counted of kernels that move bytes and of what is kept, and the device's rates
   // by its rates by kernel. The factors above apply to these.
   std::optional<KernelList> kernels;
-  std::optional<KernelList> bf16_kernels;  // instead, if weights and gradients are bf16
+  // What changes that if weights and gradients are bf16: keys of such a list, the base's first.
+  struct Written {
+    JsonValue json;
+    std::string file, path;
+  };
+  std::vector<Written> bf16_weights;
 
   std::vector<std::string> unverified;  // keys
 };
