@@ -116,8 +116,9 @@ std::optional<ErrorBand> memory_error_band(const Model& model, const Cluster& cl
   const auto is_device = [&](const ValidatedRuns& one) {
     return one.device == cluster.device.kind;
   };
+  const SoftwareSpec& software = cluster.device.software;
   const auto alike = widest(validated.peaks, [&](const ValidatedRuns& one) {
-    return is_device(one) && one.software == cluster.device.software.name;
+    return is_device(one) && !software.is_own && one.software == software.name;
   });
   if (alike && alike->rows >= few_rows) return alike;
   const auto many = widest(validated.peaks, [&](const ValidatedRuns& one) {

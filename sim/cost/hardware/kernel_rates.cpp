@@ -35,7 +35,8 @@ void read_libraries(const JsonCursor& object, const Sources& sources,
     object.fail("must be an object: rates by the name of a library of attention");
   }
   JsonMembers known(object);
-  for (const auto& [name, value] : *members) {
+  for (const auto& [key, value] : *members) {
+    const std::string& name = key;  // a lambda takes no structured binding
     JsonMembers directions(known.required(name));
     std::erase_if(libraries, [&](const AttentionRates& one) { return one.name == name; });
     libraries.push_back({name, read_attention(directions.required("forward"), sources),
