@@ -515,6 +515,11 @@ TEST(Explain, ListsKernels) {
     const bool is_scaled = text.find("scaled by the peaks") != std::string::npos;
     EXPECT_EQ(is_scaled, std::string(cluster) == "mi300x-node");
   }
+  const std::string partly = unwrapped(
+      output_of("--schedule 1f1b --stages 2 --microbatches 4 --model llama-3-8b --cluster dgx-b200 "
+                "--explain"));
+  EXPECT_NE(partly.find("of b200, and where it has none of h100-sxm-80gb, scaled by the peaks"),
+            std::string::npos);
   EXPECT_FALSE(
       json_of(testing::small + " --explain")["explanation"]["layers"][1].contains("kernels"));
 }

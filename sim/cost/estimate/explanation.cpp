@@ -169,7 +169,8 @@ std::string rates_name(const DeviceSpec& device) {
   constexpr std::string_view scaled = "scaled by the peaks and memory bandwidths";
   if (!device.kernels) return fmt::format("h100-sxm-80gb, {}", scaled);
   if (device.kernels->base.empty()) return device.name;
-  return fmt::format("{}, those not known of {}, {}", device.name, device.kernels->base, scaled);
+  return fmt::format("{}, and where it has none of {}, {}", device.name, device.kernels->base,
+                     scaled);
 }
 
 std::vector<std::string> used_of_cluster(const Cluster& cluster, std::int64_t devices) {
