@@ -391,10 +391,10 @@ CostModel::CostModel(Model model, Cluster cluster, Training training)
   }
   Training without = training_;
   without.recompute = {};
-  Estimator plain(model_, cluster_, without);
-  const bool has_plain = training_.recompute.blocks > 0;
+  std::optional<Estimator> plain;
+  if (training_.recompute.blocks > 0) plain.emplace(model_, cluster_, without);
   for (const int layer : {0, 1, model_.layers() - 1}) kinds_.push_back(estimator.run(layer));
-  if (has_plain) kinds_.push_back(plain.run(1));
+  if (plain) kinds_.push_back(plain->run(1));
   if (!cluster_.device.software.kernels) return;
   // The processor launches kernels ahead of the device, over all layers of a microbatch: only what
   // it takes longer in all is waited for.
@@ -414,7 +414,7 @@ CostModel::CostModel(Model model, Cluster cluster, Training training)
     kinds_[kind] = one.run(1);
   };
   wait(estimator, 1);
-  if (has_plain) wait(plain, 3);
+  if (plain) wait(*plain, 3);
 }
 
 const LayerEstimate& CostModel::layer(int layer) const {
