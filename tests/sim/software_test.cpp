@@ -342,8 +342,8 @@ TEST(SoftwareCosts, KeepsMore) {
 
 // Of logits more is kept where ranks split them, of gradients those beside wider sums.
 TEST(SoftwareCosts, KeepsMoreOfSomeTrainings) {
-  const auto layer = [](const SoftwareSpec& software, const Training& training, int layer) {
-    return CostModel(small_llama(), h100(software), training).layer(layer).costs;
+  const auto layer = [](const SoftwareSpec& software, const Training& training, int which) {
+    return CostModel(small_llama(), h100(software), training).layer(which).costs;
   };
   SoftwareSpec more;
   more.split_logit_bytes = 4;
