@@ -336,13 +336,12 @@ std::vector<StageShare> shares_of(const CostModel& model, const PipelineShape& s
   };
   const bool has_both = has_both_ends(shape.placement);
   std::vector<StageShare> shares;
-  int next = 0;
-  for (const int size : model.layout(shape)) {
+  for (const std::vector<LayerRun>& runs : model.runs(shape)) {
     StageShare& share = shares.emplace_back();
-    share.layers = size;
     std::int64_t before = 0;
-    for (const LayerRun& run : model.runs(std::exchange(next, next + size), size)) {
+    for (const LayerRun& run : runs) {
       const LayerEstimate& one = *run.each;
+      share.layers += run.count;
       const std::int64_t parameters = one.parameters - (has_both ? one.tied_parameters : 0);
       share.parameters += run.count * parameters;
       share.buckets += run.count * buckets(parameters);
@@ -422,6 +421,13 @@ const LayerEstimate& CostModel::layer(int layer) const {
   return kinds_[model_.is_embedding(layer) ? 0 : model_.is_head(layer) ? 2 : 1];
 }
 
+std::vector<std::vector<LayerRun>> CostModel::runs(const PipelineShape& shape) const {
+  std::vector<std::vector<LayerRun>> all;
+  int next = 0;
+  for (const int size : layout(shape)) all.push_back(runs(std::exchange(next, next + size), size));
+  return all;
+}
+
 std::vector<LayerRun> CostModel::runs(int first, int count) const {
   std::vector<LayerRun> all;
   const int end = first + count;
@@ -478,12 +484,11 @@ Costs CostModel::costs(const PipelineShape& shape) const {
   Costs result;
   result.compute_slowdown_ppm = cluster_.device.software.compute_slowdown_ppm;
   result.reserved_bytes = cluster_.device.software.reserved_bytes;
-  int next = 0;
-  for (const int size : layout(shape)) {
+  for (const std::vector<LayerRun>& own : runs(shape)) {
     StageSum stage(fmt::format("--model, --stages: the layers of virtual stage {} of {}",
                                result.stages.size(), model_.name),
                    "use more stages, smaller layers or a smaller --micro-batch-size");
-    for (const LayerRun& run : runs(std::exchange(next, next + size), size)) {
+    for (const LayerRun& run : own) {
       stage.add(costs_of(*run.each, shape), run.count);
     }
     result.stages.push_back(stage.costs());
@@ -520,9 +525,8 @@ double CostModel::model_flops(int microbatches) const {
 std::int64_t CostModel::recomputed_blocks(const PipelineShape& shape) const {
   if (model_.is_listed() || !training_.recompute.exists()) return 0;
   std::int64_t blocks = 0;
-  int next = 0;
-  for (const int size : layout(shape)) {
-    for (const LayerRun& run : runs(std::exchange(next, next + size), size)) {
+  for (const std::vector<LayerRun>& stage : runs(shape)) {
+    for (const LayerRun& run : stage) {
       if (run.each == &kinds_[1]) blocks += run.count;
     }
   }

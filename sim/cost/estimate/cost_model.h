@@ -64,8 +64,8 @@ class CostModel {
   const Training& training() const { return training_; }
   // A block is one that --recompute is about.
   const LayerEstimate& layer(int layer) const;
-  // Of so many layers of a virtual stage, from the first on: those alike together.
-  std::vector<LayerRun> runs(int first, int count) const;
+  // The layers of each virtual stage, those alike together.
+  std::vector<std::vector<LayerRun>> runs(const PipelineShape& shape) const;
 
   // Layers of each virtual stage, checked.
   std::vector<int> layout(const PipelineShape& shape) const;
@@ -92,7 +92,8 @@ class CostModel {
   double mfu(int microbatches, std::int64_t makespan_ns) const;
 
  private:
-  double sequences(int microbatches) const;  // per iteration over all replicas
+  double sequences(int microbatches) const;                // per iteration over all replicas
+  std::vector<LayerRun> runs(int first, int count) const;  // of one virtual stage
   StageCosts costs_of(const LayerEstimate& one, const PipelineShape& shape) const;
 
   Model model_;

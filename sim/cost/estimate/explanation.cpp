@@ -86,12 +86,10 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
                                    int microbatches, const Costs& costs, const Metrics& metrics,
                                    const std::vector<RankMemory>& memory) {
   std::vector<RankUse> ranks(metrics.ranks.size());
-  const std::vector<int> sizes = model.layout(shape);
-  int layer = 0;
+  const std::vector<std::vector<LayerRun>> runs = model.runs(shape);
   for (int stage = 0; stage < shape.placement.stages(); ++stage) {
     TimeUses uses{};  // for one microbatch
-    const int size = sizes[static_cast<std::size_t>(stage)];
-    for (const LayerRun& run : model.runs(std::exchange(layer, layer + size), size)) {
+    for (const LayerRun& run : runs[static_cast<std::size_t>(stage)]) {
       const LayerKind kind = explain_layer(*run.each, shape.splits_backward);
       add(uses, kind.forward, run.count);
       add(uses, kind.backward, run.count);
@@ -120,9 +118,7 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
 // Layers identical to an earlier one are counted there.
 std::vector<LayerKind> explain_layers(const CostModel& model, const PipelineShape& shape) {
   std::vector<LayerRun> runs;
-  int next = 0;
-  for (const int size : model.layout(shape)) {
-    const std::vector<LayerRun> own = model.runs(std::exchange(next, next + size), size);
+  for (const std::vector<LayerRun>& own : model.runs(shape)) {
     runs.insert(runs.end(), own.begin(), own.end());
   }
   std::vector<LayerKind> kinds;
@@ -237,10 +233,9 @@ std::vector<StageExchanges> tensor_exchanges(const CostModel& model, const Pipel
   if (model.training().tensor_parallel == 1) return {};
   constexpr std::size_t exchange = at(TimeUse::tensor_parallel);
   std::vector<StageExchanges> stages;
-  int layer = 0;
-  for (const int size : model.layout(shape)) {
+  for (const std::vector<LayerRun>& runs : model.runs(shape)) {
     StageExchanges& stage = stages.emplace_back();
-    for (const LayerRun& run : model.runs(std::exchange(layer, layer + size), size)) {
+    for (const LayerRun& run : runs) {
       const LayerEstimate& one = *run.each;
       stage.forward.ns += run.count * std::llround(one.forward[exchange] * 1e9);
       stage.forward.hidden_ns += run.count * std::llround(one.hidden_forward_seconds * 1e9);
