@@ -8,6 +8,7 @@
 
 #include "sim/engine/dependency_ends.h"
 #include "sim/engine/event/event_engine.h"
+#include "sim/engine/merged_memory.h"
 #include "sim/engine/pace.h"
 #include "sim/engine/tasks.h"
 #include "sim/schedule/deadlock.h"
@@ -37,6 +38,7 @@ class EventEvaluation {
         tasks_(make_tasks(schedule, costs, options)),
         has_buffers_(exchanges_bytes(footprints_) || !tasks_.collectives.empty()),
         accounts_(static_cast<std::size_t>(schedule.ranks())),
+        memory_(has_buffers_ && is_repeated_ ? accounts_.size() : 0),
         ends_(schedule.ranks(), options.iterations),
         next_iterations_(accounts_.size(), microbatches_),
         starts_ns_(accounts_.size()),
@@ -59,6 +61,9 @@ class EventEvaluation {
     }
     for (int rank = 0; rank < schedule_.ranks(); ++rank) ends_.add(rank, account(rank));
     Metrics metrics = ends_.finish();
+    for (std::size_t rank = 0; rank < memory_.size(); ++rank) {
+      memory_[rank].finish(footprints_, metrics.ranks[rank]);
+    }
     // Messages received before the next iteration began may have caused the peak.
     for (RankMetrics& rank : metrics.ranks) {
       Action& action = rank.peak_memory.action;
@@ -210,6 +215,24 @@ class EventEvaluation {
     return footprints_[static_cast<std::size_t>(stage)];
   }
 
+  // An action starts, or ends, which takes memory or gives it back.
+  void allocate(int rank, const Action& action) { meter(rank, action, false); }
+  void release(int rank, const Action& action) { meter(rank, action, true); }
+  void meter(int rank, const Action& action, bool ends) {
+    const std::int64_t now = engine_.now_ns();
+    if (!is_repeated_) {
+      MemoryMeter& meter = account(rank).memory;
+      ends ? meter.end(action, footprint(action.stage), now)
+           : meter.start(action, footprint(action.stage), now);
+      return;
+    }
+    MergedMemory& memory = memory_[static_cast<std::size_t>(rank)];
+    const MergedMemory::Event event{now, action, ends};
+    is_compute(action.kind) ? memory.add_compute(event) : memory.add_transfer(event);
+    constexpr std::size_t at_once = 64;
+    if (memory.waiting() > at_once) memory.settle(now, footprints_);
+  }
+
   std::int64_t varied(std::int64_t duration_ns, const Action& action) const {
     if (jitter_ == nullptr) [[likely]]
       return duration_ns;
@@ -221,14 +244,14 @@ class EventEvaluation {
     if (is_repeated_ && tasks_.microbatch(task) >= next_iteration(row.rank)) [[unlikely]] {
       ends_.add(row.rank, account(row.rank));
       next_iteration(row.rank) += microbatches_;
+      if (has_buffers_) memory_[static_cast<std::size_t>(row.rank)].end_iteration(now);
     }
     const Cell cell = cell_of(task);
-    RankAccount& own = account(row.rank);
     std::int64_t duration = 0;
     for (const TaskId part : cell.all()) {
       const Action action = tasks_.action_of(part);
       duration += varied(tasks_.row(part).duration_ns[action.kind == Kind::B ? 1 : 0], action);
-      if (has_buffers_) own.memory.start(action, footprint(action.stage), now);
+      if (has_buffers_) allocate(row.rank, action);
     }
     if (cell.size == 2) {
       const int copy = schedule_.placement.copy_of(tasks_.microbatch(task));
@@ -280,7 +303,7 @@ class EventEvaluation {
       const Action action = tasks_.action_of(part);
       own.pass(action.kind);
       if (has_buffers_) {
-        own.memory.end(action, footprint(action.stage), now);
+        release(row.rank, action);
       } else {
         own.memory.step(action, footprint(action.stage),
                         starts_ns_[static_cast<std::size_t>(row.rank)], now);
@@ -540,7 +563,7 @@ class EventEvaluation {
     Progress& own_progress = progress(step.collective);
     if (own_progress.started++ == 0) {
       own_progress.start_ns = now;
-      account(own.rank).memory.start(own.action, footprint(own.action.stage), now);
+      allocate(own.rank, own.action);
     }
     change_pace(own.rank, true);
     engine_.send(task, own.route, own.costs->bytes_of(step.part));
@@ -607,7 +630,7 @@ class EventEvaluation {
   void release(std::int64_t index) {
     const std::int64_t now = engine_.now_ns();
     const CollectiveTasks& own = collective(index);
-    account(own.rank).memory.end(own.action, footprint(own.action.stage), now);
+    release(own.rank, own.action);
     if (sink_) [[unlikely]]
       sink_({own.action, own.rank, own.iteration, now, now, 0, 0, 0});
   }
@@ -633,12 +656,10 @@ class EventEvaluation {
   }
 
   void start_transfer(TaskId task, const TaskRow& row) {
-    const std::int64_t now = engine_.now_ns();
     leave(task, row);
     if (row.bytes > 0) {
-      const Action receive =
-          peer_of(make_action(row.stage, send_kind(row.work), tasks_.microbatch(task)));
-      account(row.to_rank).memory.start(receive, footprint(receive.stage), now);
+      allocate(row.to_rank,
+               peer_of(make_action(row.stage, send_kind(row.work), tasks_.microbatch(task))));
     }
     for (const int rank : {row.rank, row.to_rank}) change_pace(rank, true);
     engine_.send(task, row.route, row.bytes);
@@ -655,7 +676,7 @@ class EventEvaluation {
       if (stream != no_stream) tails_[stream] = {now, input.path};
     }
     const Action send = make_action(row.stage, send_kind(row.work), mb);
-    if (row.bytes > 0) account(row.rank).memory.end(send, footprint(row.stage), now);
+    if (row.bytes > 0) release(row.rank, send);
     for (const int rank : {row.rank, row.to_rank}) change_pace(rank, false);
     if (sink_) [[unlikely]] {
       emit({send, row.rank, 0, input.sent_ns, now, 0, 0, row.bytes});
@@ -710,6 +731,7 @@ class EventEvaluation {
   Tasks tasks_;
   bool has_buffers_;  // or gathered weights
   std::vector<RankAccount> accounts_;
+  std::vector<MergedMemory> memory_;  // by rank, of several iterations
   IterationEnds ends_;
   std::vector<int> next_iterations_;     // by rank
   std::vector<std::int64_t> starts_ns_;  // of each rank's current work

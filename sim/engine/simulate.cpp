@@ -8,6 +8,7 @@
 #include "sim/engine/collectives.h"
 #include "sim/engine/direct_evaluation.h"
 #include "sim/engine/event_evaluation.h"
+#include "sim/engine/topological_evaluation.h"
 #include "sim/schedule/closing.h"
 #include "sim/schedule/lower.h"
 #include "sim/schedule/unroll.h"
@@ -55,12 +56,20 @@ Metrics evaluate(const Schedule& program, const Costs& costs, const SimulationOp
 }  // namespace
 
 Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationOptions& options) {
+  const bool saves = options.saves.any() && options.saves.every <= options.iterations;
   std::optional<Schedule> program;
+  if (!options.always_by_events && needs_events(schedule, costs, options) &&
+      has_fixed_durations(schedule, costs, options)) {
+    const std::vector<Closing> closing = closing_of(schedule, costs, saves);
+    if (std::ranges::any_of(closing, &Closing::any)) program = with_closing(schedule, closing);
+    const auto metrics = evaluate_topologically(program ? *program : schedule, costs, options);
+    if (metrics) return *metrics;
+    program.reset();
+  }
   if (options.transfers.mode != P2p::async && !schedule.has_transfers()) {
     program = lower(schedule);
   }
   const Schedule& open = program ? *program : schedule;
-  const bool saves = options.saves.any() && options.saves.every <= options.iterations;
   const std::vector<Closing> closing = closing_of(open, costs, saves);
   if (std::ranges::any_of(closing, &Closing::any)) program = with_closing(open, closing);
   if (options.iterations > 1) {

@@ -8,9 +8,10 @@
 // part of a checkpoint. Then it begins the next iteration, if
 // there are several; metrics are of the first.
 //
-// Two evaluations give the same result, and the choice is made here: the direct
-// one where transfers are asynchronous and take nothing but their latency, and
-// replicas exchange nothing; the event engine everywhere else. The result depends
+// Three evaluations give the same result, and the choice is made here: the direct one where
+// transfers are asynchronous and take nothing but their latency; else one in topological order,
+// where all durations are known at the start; the event engine where they are not, since messages
+// share links or slow compute down, or replicas exchange something. The result depends
 // on the arguments alone.
 // Memory: O(actions) and O(stages x microbatches). Calls share nothing; any
 // thread.
@@ -42,7 +43,7 @@ struct SimulationOptions {
   const Jitter* jitter = nullptr;
   // Throws where it is over; must outlive the call. Null: takes as long as it likes.
   const Budget* budget = nullptr;
-  // Uses the event engine even if the direct evaluation would do.
+  // Uses the event engine even if another evaluation would do.
   bool always_by_events = false;
 };
 
@@ -53,7 +54,7 @@ struct SimulationOptions {
 Metrics simulate(const Schedule& schedule, const Costs& costs,
                  const SimulationOptions& options = {});
 
-// Whether simulate() will queue events.
+// Whether more has to be known than the direct evaluation does.
 bool needs_events(const Schedule& schedule, const Costs& costs, const SimulationOptions& options);
 
 }  // namespace pipesim

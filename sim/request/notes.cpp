@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t least_part = 50;  // the least gain worth a note: a fiftieth of an iteration
 
 // The time of a rank's F, I, W and B, without its closing actions.
-std::int64_t work_of(const RankMetrics& rank) {
+std::int64_t compute_ns_of(const RankMetrics& rank) {
   std::int64_t closing_ns = 0;
   for (const Kind kind :
        {Kind::REDUCE_GRAD, Kind::REDUCE_TIED, Kind::GRAD_NORM, Kind::OPTIMIZER, Kind::SAVE}) {
@@ -188,10 +188,10 @@ class NoteFinder {
     const std::vector<RankMetrics>& ranks = own_.metrics.ranks;
     if (ranks.size() < 2 || placement.copies() > 1) return;
     std::int64_t sum_ns = 0;
-    for (const RankMetrics& rank : ranks) sum_ns += work_of(rank);
+    for (const RankMetrics& rank : ranks) sum_ns += compute_ns_of(rank);
     const auto count = static_cast<std::int64_t>(ranks.size());
-    const auto longest = std::ranges::max_element(ranks, {}, work_of);
-    const std::int64_t excess_ns = work_of(*longest) - sum_ns / count;
+    const auto longest = std::ranges::max_element(ranks, {}, compute_ns_of);
+    const std::int64_t excess_ns = compute_ns_of(*longest) - sum_ns / count;
     if (!is_worth(excess_ns)) return;
     const auto rank = static_cast<int>(longest - ranks.begin());
     const int last = placement.stages() - 1;
@@ -200,7 +200,7 @@ class NoteFinder {
     const std::string what = fmt::format(
         "The {}{} stage takes {:.2f} times the mean of all",
         placement.virtual_stages() > 1 ? "rank of the " : "", has_last ? "last" : "first",
-        static_cast<double>(work_of(*longest)) * static_cast<double>(count) /
+        static_cast<double>(compute_ns_of(*longest)) * static_cast<double>(count) /
             static_cast<double>(sum_ns));
     if (prepared_.source.by_layer()) {
       note_heavy_layer(has_last, what);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "sim/schedule/deadlock.h"
+#include "sim/schedule/turns.h"
 #include "traces/action_key.h"
 #include "traces/base/error.h"
 #include "traces/base/prefetch.h"
@@ -37,48 +37,11 @@ class Flags {
   std::vector<bool> flags_;
 };
 
-// A set of ranks, taken in order.
-class RankSet {
- public:
-  static constexpr auto none = static_cast<std::size_t>(-1);
-
-  explicit RankSet(int ranks) : words_((static_cast<std::size_t>(ranks) + 63) / 64) {}
-  bool empty() const { return size_ == 0; }
-  void insert(std::size_t rank) {
-    std::uint64_t& word = words_[rank / 64];
-    const std::uint64_t bit = std::uint64_t{1} << rank % 64;
-    size_ += (word & bit) == 0 ? 1 : 0;
-    word |= bit;
-  }
-  // Removes and returns the first, or the first after `rank`; none if there is none.
-  std::size_t take_first() { return take_from(0); }
-  std::size_t take_after(std::size_t rank) { return take_from(rank + 1); }
-
- private:
-  std::size_t take_from(std::size_t rank) {
-    if (size_ == 0) return none;
-    std::uint64_t mask = ~std::uint64_t{0} << rank % 64;
-    for (std::size_t at = rank / 64; at < words_.size(); ++at, mask = ~std::uint64_t{0}) {
-      const std::uint64_t word = words_[at] & mask;
-      if (word == 0) continue;
-      const auto bit = static_cast<std::size_t>(std::countr_zero(word));
-      words_[at] &= ~(std::uint64_t{1} << bit);
-      --size_;
-      return at * 64 + bit;
-    }
-    return none;
-  }
-
-  std::vector<std::uint64_t> words_;
-  std::size_t size_ = 0;
-};
-
 class Lowering {
  public:
   explicit Lowering(const Schedule& compute)
       : compute_(compute),
-        this_turn_(compute.ranks()),
-        next_turn_(compute.ranks()),
+        turns_(compute),
         forward_ready_(compute),
         backward_ready_(compute),
         program_(count_actions()) {
@@ -89,31 +52,13 @@ class Lowering {
     }
   }
 
-  // Ranks take turns, at most one cell per turn. Only those that moved in the previous turn, or
-  // whose awaited result has arrived since, can move.
   Schedule run() {
-    for (int rank = 0; rank < compute_.ranks(); ++rank) {
-      const auto list = compute_.actions[rank];
-      ranks_.push_back({list.data(), list.data() + list.size()});
-      if (!list.empty()) next_turn_.insert(static_cast<std::size_t>(rank));
-    }
-    while (!next_turn_.empty()) {
-      std::swap(this_turn_, next_turn_);
-      for (turn_of_ = this_turn_.take_first(); turn_of_ != RankSet::none;
-           turn_of_ = this_turn_.take_after(turn_of_)) {
-        auto& [cell, end] = ranks_[turn_of_];
-        if (cell == end) continue;
-        const std::size_t size = cell_size(cell, end);
-        if (!is_ready(cell, size)) continue;
-        place(turn_of_, cell, size);
-        cell += size;
-        if (cell != end) next_turn_.insert(turn_of_);
-        prefetch_ahead(cell, 8);
-        prefetch_ahead(next_[turn_of_], 8);
-      }
-    }
-    const bool stuck = std::ranges::any_of(ranks_, [](const Rank& r) { return r.cell != r.end; });
-    if (stuck) throw_deadlock(compute_);
+    const bool complete = turns_.run([&](int rank, const Action* cell, std::size_t size) {
+      if (!is_ready(cell, size)) return false;
+      place(static_cast<std::size_t>(rank), cell, size);
+      return true;
+    });
+    if (!complete) throw_deadlock(compute_);
     return compute_.with(std::move(program_));
   }
 
@@ -172,6 +117,7 @@ class Lowering {
     if (cell->kind == Kind::IDLE) return;
     Action*& own = next_[rank];
     own = std::copy_n(cell, size, own);
+    prefetch_ahead(own, 8);
     for (const Action& action : std::span(cell, size)) {
       if (const auto send = send_after(action)) {
         const Action receive = peer_of(*send);
@@ -198,22 +144,11 @@ class Lowering {
     }
   }
 
-  // The rank of an action may continue: in this turn, if it has not had it yet.
-  void wake(const Action& action) {
-    const auto rank = static_cast<std::size_t>(compute_.placement.rank_of(action));
-    (rank > turn_of_ ? this_turn_ : next_turn_).insert(rank);
-  }
-
-  struct Rank {
-    const Action* cell;  // the next
-    const Action* end;
-  };
+  void wake(const Action& action) { turns_.wake(compute_.placement.rank_of(action)); }
 
   const Schedule& compute_;
   std::vector<Action*> next_;  // by list of the program: its current end
-  std::vector<Rank> ranks_;
-  RankSet this_turn_, next_turn_;
-  std::size_t turn_of_ = 0;  // the rank whose turn it is
+  Turns turns_;
   Flags forward_ready_;
   Flags backward_ready_;
   std::multimap<ActionKey, Action> dependents_;  // by awaited action

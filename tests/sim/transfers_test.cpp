@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/engine/simulate.h"
+#include "sim/engine/topological_evaluation.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/family.h"
@@ -269,6 +270,7 @@ TEST(Transfers, AgreeWithTheOracle) {
 
 void expect_same_metrics(const Metrics& a, const Metrics& b) {
   EXPECT_EQ(a.makespan_ns, b.makespan_ns);
+  EXPECT_EQ(a.iteration_ends_ns, b.iteration_ends_ns);
   EXPECT_EQ(a.widest_rank, b.widest_rank);
   EXPECT_EQ(a.critical_path.compute_ns, b.critical_path.compute_ns);
   EXPECT_EQ(a.critical_path.p2p_ns, b.critical_path.p2p_ns);
@@ -319,6 +321,31 @@ TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
       expect_same_metrics(simulate(schedule, costs), simulate(schedule, costs, by_events));
       EXPECT_EQ(transfer_times(schedule, costs, {}), transfer_times(schedule, costs, by_events));
     }
+    if (HasFailure()) break;
+  }
+}
+
+// In order and by events, where durations are known at the start: all modes, messages with and
+// without bytes, several iterations. In one that shares links both are by events.
+TEST(Transfers, EvaluationInOrderAndEventEngineAreEqual) {
+  std::mt19937_64 random(36);
+  for (int i = 0; i < random_programs(); ++i) {
+    const Schedule schedule = i % 5 == 0 ? testing::random_schedule_with_copies(random)
+                                         : testing::random_schedule(random);
+    Costs costs = testing::random_costs(random, schedule);
+    testing::add_messages(costs, random);
+    if (pick(random, 0, 1) == 0) costs.p2p.bytes_per_second = pick(random, 1, 40) * 1'000'000'000;
+    SimulationOptions options;
+    options.transfers = {static_cast<P2p>(pick(random, 0, 3)),
+                         pick(random, 0, 1) == 0 ? 0 : pick(random, 1, 60)};
+    options.iterations = static_cast<int>(pick(random, 1, 3));
+    options.accumulation.passes = static_cast<int>(pick(random, 1, 2));
+    SimulationOptions by_events = options;
+    by_events.always_by_events = true;
+    ASSERT_TRUE(has_fixed_durations(schedule, costs, options));
+    SCOPED_TRACE(to_csv(schedule) + to_json(costs) + std::string(p2p_name(options.transfers.mode)));
+    expect_same_metrics(simulate(schedule, costs, options), simulate(schedule, costs, by_events));
+    EXPECT_EQ(transfer_times(schedule, costs, options), transfer_times(schedule, costs, by_events));
     if (HasFailure()) break;
   }
 }
