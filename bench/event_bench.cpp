@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bench/problem.h"
-#include "sim/engine/event/event_queue.h"
-#include "sim/engine/event/flow_network.h"
+#include "traces/event/event_queue.h"
+#include "traces/event/flow_network.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"

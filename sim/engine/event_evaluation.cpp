@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/engine/dependency_ends.h"
-#include "sim/engine/event/event_engine.h"
+#include "traces/event/event_engine.h"
 #include "sim/engine/merged_memory.h"
 #include "sim/engine/pace.h"
 #include "sim/engine/tasks.h"
@@ -216,21 +216,27 @@ class EventEvaluation {
   }
 
   // An action starts, or ends, which takes memory or gives it back.
-  void allocate(int rank, const Action& action) { meter(rank, action, false); }
-  void release(int rank, const Action& action) { meter(rank, action, true); }
-  void meter(int rank, const Action& action, bool ends) {
+  void allocate(int rank, const Action& action) {
     const std::int64_t now = engine_.now_ns();
-    if (!is_repeated_) {
-      MemoryMeter& meter = account(rank).memory;
-      ends ? meter.end(action, footprint(action.stage), now)
-           : meter.start(action, footprint(action.stage), now);
-      return;
+    if (is_repeated_) [[unlikely]] {
+      add_event(rank, {now, action, false});
+    } else {
+      account(rank).memory.start(action, footprint(action.stage), now);
     }
+  }
+  void release(int rank, const Action& action) {
+    const std::int64_t now = engine_.now_ns();
+    if (is_repeated_) [[unlikely]] {
+      add_event(rank, {now, action, true});
+    } else {
+      account(rank).memory.end(action, footprint(action.stage), now);
+    }
+  }
+  [[gnu::noinline, gnu::cold]] void add_event(int rank, const MergedMemory::Event& event) {
     MergedMemory& memory = memory_[static_cast<std::size_t>(rank)];
-    const MergedMemory::Event event{now, action, ends};
-    is_compute(action.kind) ? memory.add_compute(event) : memory.add_transfer(event);
+    is_compute(event.action.kind) ? memory.add_compute(event) : memory.add_transfer(event);
     constexpr std::size_t at_once = 64;
-    if (memory.waiting() > at_once) memory.settle(now, footprints_);
+    if (memory.waiting() > at_once) memory.settle(event.time_ns, footprints_);
   }
 
   std::int64_t varied(std::int64_t duration_ns, const Action& action) const {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "sim/engine/event/event_plan.h"
+#include "traces/event/event_plan.h"
 
 namespace pipesim {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sim/cost/save_costs.h"
-#include "sim/engine/event/event_plan.h"
+#include "traces/event/event_plan.h"
 #include "traces/saves.h"
 
 namespace pipesim {

@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "sim/engine/event/event_engine.h"
-#include "sim/engine/event/event_queue.h"
-#include "sim/engine/event/flow_network.h"
+#include "traces/event/event_engine.h"
+#include "traces/event/event_queue.h"
+#include "traces/event/flow_network.h"
 #include "tests/random_schedule.h"
 
 namespace pipesim {

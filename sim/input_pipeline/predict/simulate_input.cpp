@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "sim/engine/event/event_engine.h"
+#include "traces/event/event_engine.h"
 #include "traces/base/error.h"
 #include "traces/base/memory.h"
 #include "traces/base/text.h"

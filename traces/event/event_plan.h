@@ -12,7 +12,7 @@
 #include <limits>
 #include <vector>
 
-#include "sim/engine/event/flow_network.h"
+#include "traces/event/flow_network.h"
 #include "traces/base/large_vector.h"
 
 namespace pipesim {

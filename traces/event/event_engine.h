@@ -21,13 +21,14 @@
 #include <cassert>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "sim/engine/event/event_plan.h"
-#include "sim/engine/event/event_queue.h"
 #include "traces/base/budget.h"
 #include "traces/base/prefetch.h"
+#include "traces/event/event_plan.h"
+#include "traces/event/event_queue.h"
 
 namespace pipesim {
 
@@ -66,6 +67,19 @@ class EventEngine {
   }
 
   std::int64_t now_ns() const { return queue_.now_ns(); }
+
+  // After a run that left tasks over: the group at the head of a stream, which may be done in part
+  // (then all of it waits for the rest); empty for a stream that is through.
+  std::span<const EventPlan::Entry> head_of(StreamId id) const {
+    const auto& entries = plan_.streams[id];
+    if (streams_[id].unfinished == 0) return {};
+    const std::size_t end = streams_[id].next;
+    std::size_t first = end - 1;
+    while (first > 0 && entries[first - 1].with_next()) --first;
+    return {entries.data() + first, end - first};
+  }
+  // Whether all that a task waits for has come; then it has run, too, unless it still takes time.
+  bool is_released(TaskId task) const { return plan_.waits[task] == 0; }
 
   // Sets the end of the task that starts now. An end is moved by setting it again under a version
   // other than 0; the model says which of several versions counts.
@@ -143,12 +157,8 @@ class EventEngine {
   bool stands_at_heads(TaskId task) const {
     return std::ranges::all_of(model_.streams_of(task), [&](StreamId id) {
       if (id == no_stream) return true;
-      const auto& entries = plan_.streams[id];
-      const std::size_t end = streams_[id].next;
-      std::size_t first = end - 1;
-      while (first > 0 && entries[first - 1].with_next()) --first;
-      while (first < end && entries[first].task() != task) ++first;
-      return first < end;
+      const auto head = head_of(id);
+      return std::ranges::find(head, task, &EventPlan::Entry::task) != head.end();
     });
   }
 

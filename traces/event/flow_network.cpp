@@ -1,4 +1,4 @@
-#include "sim/engine/event/flow_network.h"
+#include "traces/event/flow_network.h"
 
 #include <algorithm>
 #include <cassert>
