@@ -51,13 +51,32 @@ EmulatedNetwork::EmulatedNetwork(const InputCosts& costs) {
     } else {
       part = part_of_[first_of(link)];
     }
-    part->places.push_back(link);
+    link_of_.push_back(part->network.add_link(costs.links[link].bytes_per_second));
   }
-  for (const auto& part : parts_) {
-    std::vector<InputLink> links;
-    for (const std::uint32_t place : part->places) links.push_back(costs.links[place]);
-    part->links.emplace(links);
+}
+
+void EmulatedNetwork::Part::take_alarms() {
+  alarms.insert(alarms.end(), network.alarms().begin(), network.alarms().end());
+  network.alarms().clear();
+}
+
+std::int64_t EmulatedNetwork::Part::next_ns() const {
+  return std::ranges::min_element(alarms, {}, &FlowNetwork::Alarm::time_ns)->time_ns;
+}
+
+void EmulatedNetwork::Part::pass_until(std::int64_t time_ns) {
+  std::vector<std::uint32_t> finished;
+  while (!alarms.empty() && next_ns() <= time_ns) {
+    const auto first = std::ranges::min_element(alarms, {}, &FlowNetwork::Alarm::time_ns);
+    const FlowNetwork::Alarm alarm = *first;
+    alarms.erase(first);
+    passed_ns = std::max(passed_ns, alarm.time_ns);
+    network.wake(alarm, finished);
+    take_alarms();
+    for (const std::uint32_t flow : finished) ended[flow] = alarm.time_ns;
+    finished.clear();
   }
+  passed_ns = std::max(passed_ns, time_ns);
 }
 
 std::int64_t EmulatedNetwork::transfer(std::span<const std::uint32_t> links, std::int64_t bytes,
@@ -65,23 +84,21 @@ std::int64_t EmulatedNetwork::transfer(std::span<const std::uint32_t> links, std
   // steady_clock is CLOCK_MONOTONIC.
   using Time = std::chrono::steady_clock::time_point;
   Part& part = *part_of_[links.front()];
-  std::vector<std::uint32_t> own_links;
-  for (const std::uint32_t link : links) {
-    const auto place = std::ranges::lower_bound(part.places, link);
-    own_links.push_back(static_cast<std::uint32_t>(place - part.places.begin()));
-  }
+  std::vector<LinkId> own_links;
+  for (const std::uint32_t link : links) own_links.push_back(link_of_[link]);
   std::unique_lock lock(part.mutex);
-  const FairLinks::Place own = part.links->add(own_links, bytes, start_ns);
+  part.pass_until(start_ns);
+  const std::uint32_t flow = part.flows++;
+  part.network.start(flow, part.network.add_route(own_links), bytes, part.passed_ns);
+  part.take_alarms();
   part.shared_anew.notify_all();
-  while (!own->end_ns) {
-    const std::int64_t expected_ns = part.links->expected_end_ns(own);
+  while (!part.ended.contains(flow)) {
+    const std::int64_t expected_ns = part.next_ns();
     part.shared_anew.wait_until(lock, Time(std::chrono::nanoseconds(expected_ns)));
     // No further than that: another rank's recent start may not be known yet.
-    if (Clock::monotonic_ns() >= expected_ns) part.links->pass_until(expected_ns);
+    if (Clock::monotonic_ns() >= expected_ns) part.pass_until(expected_ns);
   }
-  const std::int64_t end_ns = *own->end_ns;
-  part.links->remove(own);
-  return end_ns;
+  return part.ended.extract(flow).mapped();
 }
 
 void EmulatedInput::call(const InputAction& action) {

@@ -10,15 +10,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
 
-#include "exec/input_pipeline/fair_links.h"
 #include "exec/input_pipeline/input_workload.h"
 #include "exec/run/precise_sleep.h"
 #include "sim/input_pipeline/input_costs.h"
+#include "traces/event/flow_network.h"
 
 namespace pipesim::exec {
 
@@ -37,12 +36,21 @@ class EmulatedNetwork {
   struct Part {
     std::mutex mutex;
     std::condition_variable shared_anew;
-    std::vector<std::uint32_t> places;  // in the costs' links
-    std::optional<FairLinks> links;     // in that order
+    FlowNetwork network;
+    std::vector<FlowNetwork::Alarm> alarms;
+    std::int64_t passed_ns = 0;                   // as far as the network is known
+    std::uint32_t flows = 0;                      // so far
+    std::map<std::uint32_t, std::int64_t> ended;  // flow -> time, until it is told
+
+    // Advances the network's time. Flows that end on the way leave their share to the others.
+    void pass_until(std::int64_t time_ns);
+    std::int64_t next_ns() const;  // when the first may end
+    void take_alarms();
   };
 
   std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<Part*> part_of_;  // by link
+  std::vector<Part*> part_of_;   // by link
+  std::vector<LinkId> link_of_;  // in its part's network
 };
 
 class EmulatedInput final : public InputWorkload {

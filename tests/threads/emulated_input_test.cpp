@@ -21,7 +21,6 @@ namespace {
 using enum InputKind;
 using exec::EmulatedInput;
 using exec::EmulatedNetwork;
-using exec::FairLinks;
 using exec::InputJob;
 using exec::Transport;
 using testing::input_error_of;
@@ -211,48 +210,6 @@ std::vector<std::string> emulated_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, EmulatedPrograms, ::testing::ValuesIn(emulated_names()));
-
-// A transfer over links; when it starts, and when it ends by what max-min fairness says on paper.
-struct Crossing {
-  std::vector<std::uint32_t> links;
-  std::int64_t bytes = 0;
-  std::int64_t start_ns = 0;
-  std::int64_t end_ns = 0;
-};
-
-// In the order of their starts.
-void expect_shared(const std::vector<std::int64_t>& rates, const std::vector<Crossing>& crossings) {
-  std::vector<InputLink> given;
-  for (const std::int64_t rate : rates) given.push_back({"", rate});
-  FairLinks links(given);
-  std::vector<FairLinks::Place> places;
-  for (const Crossing& crossing : crossings) {
-    places.push_back(links.add(crossing.links, crossing.bytes, crossing.start_ns));
-  }
-  links.pass_until(1000 * ms);
-  for (std::size_t i = 0; i < crossings.size(); ++i) {
-    EXPECT_EQ(places[i]->end_ns, crossings[i].end_ns) << i;
-  }
-}
-
-constexpr std::int64_t fast = 1'000'000'000;  // a byte a nanosecond
-constexpr std::int64_t half = fast / 2;
-
-TEST(FairLinks, GiveOneTransferTheSlowestOfItsLinks) {
-  expect_shared({fast, half}, {{{0, 1}, 2 * ms, 1 * ms, 5 * ms}});
-  expect_shared({fast}, {{{0}, 0, 3 * ms, 3 * ms}});
-}
-
-TEST(FairLinks, ShareMaxMinFairly) {
-  // Half each for 4 ms, then the second has all.
-  expect_shared({fast}, {{{0}, 2 * ms, 0, 4 * ms}, {{0}, 4 * ms, 0, 6 * ms}});
-  // Link 1 leaves each of its two a quarter of link 0, of which the third has the rest.
-  expect_shared({fast, half}, {{{0, 1}, 1 * ms, 0, 4 * ms},
-                               {{1}, 1 * ms, 0, 4 * ms},
-                               {{0}, 4 * ms, 0, 5 * ms}});  // 3/4 for 4 ms, then all
-  // One joins when the first has half of its bytes left.
-  expect_shared({fast}, {{{0}, 2 * ms, 0, 3 * ms}, {{0}, 2 * ms, 1 * ms, 4 * ms}});
-}
 
 }  // namespace
 }  // namespace pipesim
