@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "bench/problem.h"
-#include "traces/event/event_queue.h"
-#include "traces/event/flow_network.h"
 #include "sim/engine/simulate.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"
+#include "traces/event/event_queue.h"
+#include "traces/event/flow_network.h"
 
 namespace pipesim {
 namespace {

@@ -53,7 +53,7 @@ inline InputRun random_run(const InputProgram& program, std::mt19937_64& random,
     std::vector<bool> is_issued, is_ready, is_done;
   };
   std::vector<Progress> all;
-  std::map<std::pair<InputKind, std::int32_t>, int> coming;  // ranks not ready yet
+  std::map<std::pair<Kind, std::int32_t>, int> coming;  // ranks not ready yet
   for (const InputCalls& calls : program.calls) {
     run.spans.emplace_back(calls.size());
     const std::vector<bool> no(calls.size());
@@ -72,7 +72,7 @@ inline InputRun random_run(const InputProgram& program, std::mt19937_64& random,
     }
     return can;
   };
-  const auto all_ready = [&](const InputAction& action, std::int64_t& start_ns) {
+  const auto all_ready = [&](const Action& action, std::int64_t& start_ns) {
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       for (std::size_t place = 0; place < program.calls[rank].size(); ++place) {
         if (!(program.calls[rank][place].action == action)) continue;
@@ -111,7 +111,7 @@ inline InputRun random_run(const InputProgram& program, std::mt19937_64& random,
           own.is_ready[place] = moved = true;
         }
         span.start_ns = span.ready_ns;
-        if (is_collective(call.action.kind) && !all_ready(call.action, span.start_ns)) continue;
+        if (is_meeting(call.action.kind) && !all_ready(call.action, span.start_ns)) continue;
         span.end_ns = span.start_ns + draw(longest_ns);
         own.is_done[place] = moved = true;
       }

@@ -6,10 +6,41 @@
 namespace pipesim {
 namespace {
 
-constexpr std::array<std::string_view, kind_count> names{
-    "F",         "I",         "W",       "B",       "SEND_F",      "RECV_F",
-    "SEND_B",    "RECV_B",    "UNSHARD", "RESHARD", "REDUCE_GRAD", "REDUCE_TIED",
-    "GRAD_NORM", "OPTIMIZER", "SAVE",    "IDLE"};
+constexpr std::array<std::string_view, kind_count> names{"F",
+                                                         "I",
+                                                         "W",
+                                                         "B",
+                                                         "SEND_F",
+                                                         "RECV_F",
+                                                         "SEND_B",
+                                                         "RECV_B",
+                                                         "UNSHARD",
+                                                         "RESHARD",
+                                                         "REDUCE_GRAD",
+                                                         "REDUCE_TIED",
+                                                         "GRAD_NORM",
+                                                         "OPTIMIZER",
+                                                         "SAVE",
+                                                         "IDLE",
+                                                         "NEXT",
+                                                         "COPY",
+                                                         "PREPARE",
+                                                         "SPLITS",
+                                                         "READ",
+                                                         "IDS",
+                                                         "PREFETCH",
+                                                         "LOOKUP",
+                                                         "OUTPUT",
+                                                         "ZERO_GRAD",
+                                                         "BOTTOM",
+                                                         "TOP",
+                                                         "TOP_BACKWARD",
+                                                         "OUTPUT_BACKWARD",
+                                                         "UPDATE",
+                                                         "BOTTOM_BACKWARD",
+                                                         "REDUCE_TOP",
+                                                         "REDUCE_BOTTOM",
+                                                         "OPTIMIZER"};
 
 void append_number(std::string& text, std::int32_t value) {
   std::array<char, 12> digits;
@@ -36,7 +67,7 @@ std::optional<std::int32_t> take_number(std::string_view& text) {
 std::string_view kind_name(Kind kind) { return names[static_cast<std::size_t>(kind)]; }
 
 std::optional<Kind> parse_kind(std::string_view name) {
-  for (int i = 0; i < kind_count - 1; ++i) {
+  for (int i = 0; i < static_cast<int>(Kind::IDLE); ++i) {
     if (names[static_cast<std::size_t>(i)] == name) return static_cast<Kind>(i);
   }
   return std::nullopt;
@@ -44,7 +75,7 @@ std::optional<Kind> parse_kind(std::string_view name) {
 
 void append_text(std::string& text, const Action& action) {
   if (action.kind == Kind::IDLE) return;
-  append_number(text, action.stage);
+  if (!is_of_input(action.kind)) append_number(text, action.stage);
   text += kind_name(action.kind);
   if (takes_microbatch(action.kind)) append_number(text, action.microbatch);
 }

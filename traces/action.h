@@ -3,10 +3,10 @@
 // The vocabulary shared by schedules, simulator, executor and viewer. Kinds
 // are those of PyTorch's pipeline runtime plus the optimizer step. The text
 // form is `2F0`: stage, kind, microbatch; from UNSHARD on kinds take no microbatch
-// (`1UNSHARD`). Kind, stage and microbatch, with the number of a collective (a
-// stage may have several per iteration), are the identity that joins a prediction and a
-// measurement (action_key.h); what waits for what is in dependency.h. Plain values; any
-// thread.
+// (`1UNSHARD`). Those of input pipelines are `COPY3`: their stage is the rank, and not named. Kind,
+// stage and microbatch, with the number of a collective (a stage may have several per iteration),
+// are the identity that joins a prediction and a measurement (action_key.h); what waits for what is
+// in dependency.h. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +33,37 @@ enum class Kind : std::uint8_t {
   OPTIMIZER,    // a rank's optimizer step
   SAVE,         // a rank's part of a checkpoint, as far as training waits for it
   IDLE,         // an empty cell of a schedule file
+  // Of input pipelines, by batch; see input_pipeline/input_action.h.
+  NEXT,             // host: takes the next batch from its source
+  COPY,             // a batch to the device
+  PREPARE,          // computes on it before its ids travel
+  SPLITS,           // exchange: how many ids each rank will get
+  READ,             // host: blocks until it has read those
+  IDS,              // exchange: lengths and ids, to the ranks that own the tables
+  PREFETCH,         // rows that the batch needs into a cache
+  LOOKUP,           // reads and pools rows of the tables that the rank owns
+  OUTPUT,           // exchange: pooled rows back to the ranks of their samples
+  ZERO_GRAD,        // clears dense gradients
+  BOTTOM,           // forward of the layers over dense features
+  TOP,              // interaction, the layers above it, the loss
+  TOP_BACKWARD,     // their backward
+  OUTPUT_BACKWARD,  // exchange: gradients of pooled rows, to the owners of the tables
+  UPDATE,           // of the rows looked up
+  BOTTOM_BACKWARD,  // backward of the layers over dense features
+  REDUCE_TOP,       // sum over ranks of the gradients of the layers above the interaction
+  REDUCE_BOTTOM,    // and of those over dense features
+  DENSE_STEP,       // the dense part's step; its name is OPTIMIZER
 };
-inline constexpr int kind_count = 16;
+inline constexpr int kind_count = 35;
 
 constexpr bool is_compute(Kind kind) { return kind <= Kind::B; }
 constexpr bool is_backward(Kind kind) { return kind == Kind::I || kind == Kind::B; }
 constexpr bool is_transfer(Kind kind) { return kind >= Kind::SEND_F && kind <= Kind::RECV_B; }
 constexpr bool is_send(Kind kind) { return kind == Kind::SEND_F || kind == Kind::SEND_B; }
 constexpr bool is_receive(Kind kind) { return kind == Kind::RECV_F || kind == Kind::RECV_B; }
-constexpr bool takes_microbatch(Kind kind) { return kind <= Kind::RECV_B; }
+constexpr bool is_of_input(Kind kind) { return kind > Kind::IDLE; }
+// What an input pipeline calls a batch counts as one.
+constexpr bool takes_microbatch(Kind kind) { return kind <= Kind::RECV_B || is_of_input(kind); }
 // Whether PyTorch's runtime has it; the others are in no file of its form.
 constexpr bool is_of_pytorch(Kind kind) { return kind <= Kind::REDUCE_GRAD; }
 // A stage's collectives over replicas: UNSHARD, RESHARD, REDUCE_GRAD.
@@ -56,7 +78,7 @@ constexpr bool is_blocking_collective(Kind kind) {
 }
 
 std::string_view kind_name(Kind kind);
-// Nothing if no kind has this name; IDLE has no name in a file.
+// Of those of pipelines: nothing if none has this name; IDLE has no name in a file.
 std::optional<Kind> parse_kind(std::string_view name);
 
 inline constexpr std::int32_t no_microbatch = -1;

@@ -101,12 +101,12 @@ std::int64_t EmulatedNetwork::transfer(std::span<const std::uint32_t> links, std
   return part.ended.extract(flow).mapped();
 }
 
-void EmulatedInput::call(const InputAction& action) {
+void EmulatedInput::call(const Action& action) {
   const std::int64_t takes_ns = costs_.of(rank_, action.kind).host_ns;
   if (takes_ns > 0) sleep_until(Clock::monotonic_ns() + takes_ns);
 }
 
-void EmulatedInput::run(const InputAction& action, InputExchange* exchange) {
+void EmulatedInput::run(const Action& action, InputExchange* exchange) {
   std::int64_t now_ns = Clock::monotonic_ns();
   const InputWork& work = costs_.of(rank_, action.kind);
   if (exchange != nullptr) now_ns = last_to_come(*exchange, now_ns);

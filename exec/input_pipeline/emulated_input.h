@@ -59,8 +59,8 @@ class EmulatedInput final : public InputWorkload {
   EmulatedInput(const InputCosts& costs, int rank, EmulatedNetwork& network)
       : costs_(costs), rank_(rank), network_(network) {}
 
-  void call(const InputAction& action) override;
-  void run(const InputAction& action, InputExchange* exchange) override;
+  void call(const Action& action) override;
+  void run(const Action& action, InputExchange* exchange) override;
 
  private:
   void sleep_until(std::int64_t monotonic_ns);

@@ -119,7 +119,7 @@ void InputWorker::act(Place place) {
   const InputCall& call = calls_[place];
   InputSpan& span = spans_[place];
   span.ready_ns = span.start_ns = clock_.now_ns();
-  if (is_collective(call.action.kind)) {
+  if (is_meeting(call.action.kind)) {
     LaneExchange exchange(courier_, static_cast<int>(call.stream), to_text(call.action));
     workload_.run(call.action, &exchange);
   } else {

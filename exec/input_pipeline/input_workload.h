@@ -25,11 +25,11 @@ class InputWorkload {
  public:
   virtual ~InputWorkload() = default;
   // On the host's thread: it calls an action that is not its own, and then continues.
-  virtual void call(const InputAction& /*action*/) {}
+  virtual void call(const Action& /*action*/) {}
   // Runs one action of this rank. Called on the thread of its stream; actions of several streams
   // run concurrently: the program's waits ensure that none reads what another writes (find_fault
   // checks that). `exchange` is null unless it is a collective.
-  virtual void run(const InputAction& action, InputExchange* exchange) = 0;
+  virtual void run(const Action& action, InputExchange* exchange) = 0;
 };
 
 }  // namespace pipesim::exec

@@ -44,25 +44,25 @@ void RecommendationWorkload::start(std::int64_t first_batch, int batches) {
                                  batches_.begin()->first));
   }
   first_batch_ = first_batch;
-  step(InputKind::ZERO_GRAD, nullptr);  // which a program needs only after its first step
+  step(Kind::ZERO_GRAD, nullptr);  // which a program needs only after its first step
   losses_.assign(static_cast<std::size_t>(batches), 0);
 }
 
-void RecommendationWorkload::run(const InputAction& action, InputExchange* exchange) {
+void RecommendationWorkload::run(const Action& action, InputExchange* exchange) {
   switch (action.kind) {
-    case InputKind::NEXT: return take_next(action.batch);
-    case InputKind::ZERO_GRAD:
-    case InputKind::REDUCE_TOP:
-    case InputKind::REDUCE_BOTTOM:
-    case InputKind::OPTIMIZER: return step(action.kind, exchange);
-    case InputKind::BOTTOM:
-    case InputKind::TOP:
-    case InputKind::TOP_BACKWARD:
-    case InputKind::BOTTOM_BACKWARD: run_dense(action, find(action)); break;
+    case Kind::NEXT: return take_next(action.microbatch);
+    case Kind::ZERO_GRAD:
+    case Kind::REDUCE_TOP:
+    case Kind::REDUCE_BOTTOM:
+    case Kind::DENSE_STEP: return step(action.kind, exchange);
+    case Kind::BOTTOM:
+    case Kind::TOP:
+    case Kind::TOP_BACKWARD:
+    case Kind::BOTTOM_BACKWARD: run_dense(action, find(action)); break;
     default: run_on_tables(action.kind, find(action), exchange); break;
   }
-  if (action.kind == InputKind::UPDATE || action.kind == InputKind::BOTTOM_BACKWARD) {
-    end_use(action.batch);
+  if (action.kind == Kind::UPDATE || action.kind == Kind::BOTTOM_BACKWARD) {
+    end_use(action.microbatch);
   }
 }
 
@@ -78,12 +78,12 @@ void RecommendationWorkload::take_next(std::int32_t number) {
   }
 }
 
-RecommendationWorkload::Batch& RecommendationWorkload::find(const InputAction& action) {
+RecommendationWorkload::Batch& RecommendationWorkload::find(const Action& action) {
   const std::lock_guard lock(mutex_);
-  const auto found = batches_.find(action.batch);
+  const auto found = batches_.find(action.microbatch);
   if (found != batches_.end()) return *found->second;
   throw work_error(fmt::format("rank {}: {} comes before NEXT{} or after the batch's last use",
-                               rank_, to_text(action), action.batch));
+                               rank_, to_text(action), action.microbatch));
 }
 
 void RecommendationWorkload::check_ids(const InputBatch& batch) const {
@@ -97,29 +97,29 @@ void RecommendationWorkload::check_ids(const InputBatch& batch) const {
   }
 }
 
-void RecommendationWorkload::run_on_tables(InputKind kind, Batch& batch, InputExchange* exchange) {
+void RecommendationWorkload::run_on_tables(Kind kind, Batch& batch, InputExchange* exchange) {
   TableBatch& tables = batch.tables;
   switch (kind) {
-    case InputKind::COPY:
+    case Kind::COPY:
       batch.copied = batch.host;
       batch.host = {};
       return;
-    case InputKind::PREPARE: return check_ids(batch.copied);
-    case InputKind::SPLITS: tables_.exchange_splits(batch.copied, tables, *exchange); break;
-    case InputKind::READ: return ShardedTables::read_splits(tables);
-    case InputKind::IDS: tables_.exchange_ids(tables, *exchange); break;
-    case InputKind::PREFETCH: {
+    case Kind::PREPARE: return check_ids(batch.copied);
+    case Kind::SPLITS: tables_.exchange_splits(batch.copied, tables, *exchange); break;
+    case Kind::READ: return ShardedTables::read_splits(tables);
+    case Kind::IDS: tables_.exchange_ids(tables, *exchange); break;
+    case Kind::PREFETCH: {
       const std::int64_t rows = tables_.prefetch(batch.copied, tables);
       const std::lock_guard lock(mutex_);
       prefetched_rows_ += rows;
       return;
     }
-    case InputKind::LOOKUP: tables_.look_up(batch.copied, tables); break;
-    case InputKind::OUTPUT: tables_.exchange_pooled(tables, *exchange); break;
-    case InputKind::OUTPUT_BACKWARD:
+    case Kind::LOOKUP: tables_.look_up(batch.copied, tables); break;
+    case Kind::OUTPUT: tables_.exchange_pooled(tables, *exchange); break;
+    case Kind::OUTPUT_BACKWARD:
       tables_.exchange_gradients(batch.copied, batch.dense.by_pooled, tables, *exchange);
       break;
-    case InputKind::UPDATE:
+    case Kind::UPDATE:
       tables_.update(tables);
       tables = {};
       break;
@@ -128,19 +128,19 @@ void RecommendationWorkload::run_on_tables(InputKind kind, Batch& batch, InputEx
   count(batch.table_bytes, tables.bytes());
 }
 
-void RecommendationWorkload::run_dense(const InputAction& action, Batch& batch) {
+void RecommendationWorkload::run_dense(const Action& action, Batch& batch) {
   Device& device = devices_.here();
   DenseActivations& activations = batch.dense;
   switch (action.kind) {
-    case InputKind::BOTTOM:
+    case Kind::BOTTOM:
       dense_.bottom_forward(device, batch.copied.dense, parameters_.bottom, activations);
       break;
-    case InputKind::TOP:
+    case Kind::TOP:
       dense_.top_forward(device, batch.tables.pooled, batch.copied.labels, parameters_.top,
                          activations);
-      losses_.at(static_cast<std::size_t>(action.batch)) = activations.loss;
+      losses_.at(static_cast<std::size_t>(action.microbatch)) = activations.loss;
       break;
-    case InputKind::TOP_BACKWARD:
+    case Kind::TOP_BACKWARD:
       dense_.top_backward(device, batch.copied.labels, training_.gradient_scale(), parameters_.top,
                           activations, gradients_.top);
       break;
@@ -154,14 +154,14 @@ void RecommendationWorkload::run_dense(const InputAction& action, Batch& batch) 
   count(batch.dense_bytes, activations.bytes());
 }
 
-void RecommendationWorkload::step(InputKind kind, InputExchange* exchange) {
+void RecommendationWorkload::step(Kind kind, InputExchange* exchange) {
   switch (kind) {
-    case InputKind::ZERO_GRAD:
+    case Kind::ZERO_GRAD:
       std::ranges::fill(gradients_.bottom, 0.0F);
       std::ranges::fill(gradients_.top, 0.0F);
       break;
-    case InputKind::REDUCE_TOP: return sum_over_ranks(gradients_.top, *exchange);
-    case InputKind::REDUCE_BOTTOM: return sum_over_ranks(gradients_.bottom, *exchange);
+    case Kind::REDUCE_TOP: return sum_over_ranks(gradients_.top, *exchange);
+    case Kind::REDUCE_BOTTOM: return sum_over_ranks(gradients_.bottom, *exchange);
     default:
       step_by_sgd(training_.learning_rate, gradients_.bottom, parameters_.bottom);
       step_by_sgd(training_.learning_rate, gradients_.top, parameters_.top);

@@ -50,7 +50,7 @@ class RecommendationWorkload final : public InputWorkload {
   // Sets the batches of the next program: so many of the source, from that one on. Throws an input
   // error if there are fewer; a work error if batches of the last program are still in flight.
   void start(std::int64_t first_batch, int batches);
-  void run(const InputAction& action, InputExchange* exchange) override;
+  void run(const Action& action, InputExchange* exchange) override;
 
   // The mean loss of so many batches of a source, over all ranks; called by all. Forward only, on
   // separate batches: training is not affected.
@@ -89,11 +89,11 @@ class RecommendationWorkload final : public InputWorkload {
   };
 
   void take_next(std::int32_t number);
-  Batch& find(const InputAction& action);
+  Batch& find(const Action& action);
   void check_ids(const InputBatch& batch) const;
-  void run_on_tables(InputKind kind, Batch& batch, InputExchange* exchange);
-  void run_dense(const InputAction& action, Batch& batch);
-  void step(InputKind kind, InputExchange* exchange);
+  void run_on_tables(Kind kind, Batch& batch, InputExchange* exchange);
+  void run_dense(const Action& action, Batch& batch);
+  void step(Kind kind, InputExchange* exchange);
   // Counts the current size of a batch's buffers.
   void count(std::int64_t& counted, std::int64_t bytes);
   void end_use(std::int32_t number);

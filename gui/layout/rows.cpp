@@ -26,12 +26,12 @@ std::vector<std::string> input_names_of(const OpenInput& input, Ref ref, std::st
   const InputSlice& slice = input.slices[ref];
   if (slice.role == InputRole::wait) return {std::move(whole), "waits"};
   if (slice.role == InputRole::call) return {std::move(whole), "call"};
-  const InputAction& action = input.call_of(slice).action;
+  const Action& action = input.call_of(slice).action;
   std::string initials;
-  for (const std::string_view word : split(input_kind_name(action.kind), '_')) {
+  for (const std::string_view word : split(kind_name(action.kind), '_')) {
     initials += word.front();
   }
-  return {std::move(whole), initials + std::to_string(action.batch), initials};
+  return {std::move(whole), initials + std::to_string(action.microbatch), initials};
 }
 
 // What a bar may be called, the longest name first.

@@ -76,16 +76,16 @@ class InputEventsMaker {
         slices[static_cast<std::size_t>(stream)].push_back(slice);
       };
       const std::int64_t since_ns = on_host ? span.called_ns : span.ready_ns;
-      if ((on_host || is_collective(call.action.kind)) && since_ns < span.start_ns) {
+      if ((on_host || is_meeting(call.action.kind)) && since_ns < span.start_ns) {
         add(call.stream, InputRole::wait, since_ns, span.start_ns, name + " waits",
-            group_of(call.action.kind));
+            input_group_of(call.action.kind));
       }
       if (!on_host && span.called_ns < span.issued_ns) {
         add(InputStream::host, InputRole::call, span.called_ns, span.issued_ns, "call " + name,
             InputGroup::host);
       }
       add(call.stream, InputRole::action, span.start_ns, span.end_ns, name,
-          group_of(call.action.kind));
+          input_group_of(call.action.kind));
     }
     for (const InputStream stream : streams_) {
       add_track(rank, stream, std::move(slices[static_cast<std::size_t>(stream)]));
@@ -164,7 +164,7 @@ class InputEventsMaker {
 
 }  // namespace
 
-Ref OpenInput::find(std::int32_t rank, const InputAction& action) const {
+Ref OpenInput::find(std::int32_t rank, const Action& action) const {
   if (rank < 0 || rank >= run.program.ranks()) return no_ref;
   const auto at = static_cast<std::size_t>(rank);
   const InputCalls& calls = run.program.calls[at];

@@ -40,7 +40,7 @@ struct OpenInput {
   }
   // The slice of an action; no_ref where the run does not have it. In time proportional to its
   // rank's calls.
-  Ref find(std::int32_t rank, const InputAction& action) const;
+  Ref find(std::int32_t rank, const Action& action) const;
 };
 
 struct InputEvents {

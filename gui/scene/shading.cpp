@@ -116,9 +116,9 @@ Shade Shading::kind_of(const Action& action) const {
 Shade Shading::input_shade_of(Ref ref) const {
   const InputSlice& slice = trace_.input->slices[ref];
   if (slice.role == InputRole::wait) return wait_shade;
-  const InputAction& action = trace_.input->call_of(slice).action;
-  if (colouring_ == Colouring::microbatch) return static_cast<Shade>(action.batch % 8);
-  return shade_of(slice.role == InputRole::call ? InputGroup::host : group_of(action.kind));
+  const Action& action = trace_.input->call_of(slice).action;
+  if (colouring_ == Colouring::microbatch) return static_cast<Shade>(action.microbatch % 8);
+  return shade_of(slice.role == InputRole::call ? InputGroup::host : input_group_of(action.kind));
 }
 
 Shade Shading::error_of(Ref ref) const {

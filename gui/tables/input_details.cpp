@@ -47,11 +47,11 @@ class InputDetails {
   }
 
   Table table() {
-    const std::string kind(input_kind_name(action_.kind));
+    const std::string kind(kind_name(action_.kind));
     text_row("kind", [&](const InputColumn&) {
-      return fmt::format("{} ({})", kind, input_group_name(group_of(action_.kind)));
+      return fmt::format("{} ({})", kind, input_group_name(input_group_of(action_.kind)));
     });
-    text_row("batch", [&](const InputColumn&) { return std::to_string(action_.batch); });
+    text_row("batch", [&](const InputColumn&) { return std::to_string(action_.microbatch); });
     text_row("stream", [](const InputColumn& column) {
       return std::string(input_stream_name(column.call().stream));
     });
@@ -64,7 +64,7 @@ class InputDetails {
     text_row("duration", [](const InputColumn& column) {
       return format_time(column.span().end_ns - column.span().start_ns);
     });
-    text_row(is_collective(action_.kind) ? "waited for ranks" : "waited", waited);
+    text_row(is_meeting(action_.kind) ? "waited for ranks" : "waited", waited);
     text_row("let go by", let_go_by);
     text_row("waits for", [](const InputColumn& column) { return waits_of(column); });
     text_row("called", [](const InputColumn& column) { return instant(column.span().called_ns); });
@@ -121,7 +121,7 @@ class InputDetails {
     return text;
   }
 
-  InputAction action_;
+  Action action_;
   std::vector<InputColumn> columns_;
   Table table_;
 };

@@ -113,9 +113,8 @@ std::string input_costs_text(const InputCosts& costs, const Terminal& terminal) 
   for (int rank = 0; rank < costs.ranks(); ++rank) {
     columns.push_back({fmt::format("rank {}", rank), {}});
   }
-  for (int i = 0; i < input_kind_count; ++i) {
-    const auto kind = static_cast<InputKind>(i);
-    labels.emplace_back(input_kind_name(kind));
+  for (const Kind kind : input_kinds) {
+    labels.emplace_back(kind_name(kind));
     for (int rank = 0; rank < costs.ranks(); ++rank) {
       const std::int64_t time = costs.of(rank, kind).duration_ns;
       columns[static_cast<std::size_t>(rank)].cells.push_back(time == 0 ? "" : unit.text(time));
@@ -125,7 +124,7 @@ std::string input_costs_text(const InputCosts& costs, const Terminal& terminal) 
 }
 
 std::string cause_name(const InputCause& cause) {
-  std::string name = cause.kind ? std::string(input_kind_name(*cause.kind)) : "the host's calls";
+  std::string name = cause.kind ? std::string(kind_name(*cause.kind)) : "the host's calls";
   if (cause.rank) name += fmt::format(" of rank {}", *cause.rank);
   return name;
 }
@@ -155,7 +154,7 @@ std::string input_causes_text(const InputCauses& causes, const Terminal& termina
 Json input_causes_json(const InputCauses& causes) {
   Json list = Json::array();
   for (const InputCause& cause : causes.causes) {
-    list.push_back({{"kind", cause.kind ? Json(input_kind_name(*cause.kind)) : Json("host")},
+    list.push_back({{"kind", cause.kind ? Json(kind_name(*cause.kind)) : Json("host")},
                     {"rank", cause.rank},
                     {"effect_ns", cause.effect_ns}});
   }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "sim/engine/dependency_ends.h"
-#include "traces/event/event_engine.h"
 #include "sim/engine/merged_memory.h"
 #include "sim/engine/pace.h"
 #include "sim/engine/tasks.h"
@@ -15,6 +14,7 @@
 #include "traces/base/large_vector.h"
 #include "traces/base/prefetch.h"
 #include "traces/collective_waits.h"
+#include "traces/event/event_engine.h"
 
 namespace pipesim {
 namespace {

@@ -30,13 +30,13 @@ InputCalibration calibrate_input(const InputRun& run) {
   InputCosts& costs = calibration.costs;
   const InputProgram& program = run.program;
   const std::int32_t first = program.batches >= 2 * batches_to_warm_up ? batches_to_warm_up : 0;
-  std::array<bool, input_kind_count> is_known{};
+  std::array<bool, kind_count> is_known{};
   for (int rank = 0; rank < program.ranks(); ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    std::array<Samples, input_kind_count> samples;
+    std::array<Samples, kind_count> samples;
     for (std::size_t place = 0; place < program.calls[at].size(); ++place) {
       const InputCall& call = program.calls[at][place];
-      if (call.action.batch < first) continue;
+      if (call.action.microbatch < first) continue;
       const InputSpan& span = run.spans[at][place];
       Samples& own = samples[static_cast<std::size_t>(call.action.kind)];
       own.durations.push_back(span.end_ns - span.start_ns);
@@ -51,9 +51,9 @@ InputCalibration calibrate_input(const InputRun& run) {
   }
   costs.batch_size = run.batch_size;
   std::string missing;
-  for (const InputKind kind : {InputKind::PREFETCH, InputKind::PREPARE}) {
+  for (const Kind kind : {Kind::PREFETCH, Kind::PREPARE}) {
     if (is_known[static_cast<std::size_t>(kind)]) continue;
-    missing += fmt::format("{}{}", missing.empty() ? "" : " and ", input_kind_name(kind));
+    missing += fmt::format("{}{}", missing.empty() ? "" : " and ", kind_name(kind));
   }
   if (!missing.empty()) {
     calibration.notes.push_back(

@@ -32,8 +32,8 @@ class InputCostsReader {
     members_.optional("links", [&](const JsonCursor& list) { read_links(list); });
     const JsonCursor work = members_.required("work");
     JsonMembers kinds(work);
-    for (int kind = 0; kind < input_kind_count; ++kind) {
-      read_kind(kinds, static_cast<InputKind>(kind));
+    for (const Kind kind : input_kinds) {
+      read_kind(kinds, kind);
     }
     kinds.finish();
     members_.optional("holdings", [&](const JsonCursor& value) {
@@ -77,8 +77,8 @@ class InputCostsReader {
     for (std::size_t rank = 0; rank < ranks; ++rank) use(read_one(list[rank]), rank);
   }
 
-  void read_kind(JsonMembers& kinds, InputKind kind) {
-    kinds.optional(input_kind_name(kind), [&](const JsonCursor& value) {
+  void read_kind(JsonMembers& kinds, Kind kind) {
+    kinds.optional(kind_name(kind), [&](const JsonCursor& value) {
       by_rank(
           value, [&](const JsonCursor& one) { return read_work(one, kind); },
           [&](const InputWork& one, std::size_t rank) {
@@ -87,7 +87,7 @@ class InputCostsReader {
     });
   }
 
-  InputWork read_work(const JsonCursor& cursor, InputKind kind) const {
+  InputWork read_work(const JsonCursor& cursor, Kind kind) const {
     JsonMembers members(cursor);
     InputWork work;
     work.duration_ns = members.integer_or("duration_ns", 0, 0, max_time_ns);
@@ -109,8 +109,8 @@ class InputCostsReader {
     members.optional("host_ns", [&](const JsonCursor& value) {
       work.host_ns = value.integer(0, max_time_ns);
       if (work.host_ns == 0 || !is_of_host(kind)) return;
-      value.fail(fmt::format("the host does {} itself; give its time as duration_ns",
-                             input_kind_name(kind)));
+      value.fail(
+          fmt::format("the host does {} itself; give its time as duration_ns", kind_name(kind)));
     });
     members.finish();
     return work;
@@ -215,7 +215,7 @@ class MemorySweep {
         places_(run.program.calls[static_cast<std::size_t>(rank)], run.program.batches) {}
 
   void add(const InputHoldings& held, std::int32_t batch) {
-    using enum InputKind;
+    using enum Kind;
     hold(COPY, {UPDATE, BOTTOM_BACKWARD}, batch, held.batch_bytes, 0);
     hold(IDS, {UPDATE}, batch, 0, held.ids_bytes);
     hold(LOOKUP, {UPDATE}, batch, 0, held.pooled_bytes);
@@ -240,12 +240,12 @@ class MemorySweep {
  private:
   // Holds memory from the start of one to the end of the last of others; forever if none of these
   // exists.
-  void hold(InputKind first, std::initializer_list<InputKind> last, std::int32_t batch,
-            std::int64_t batches, std::int64_t buffers) {
+  void hold(Kind first, std::initializer_list<Kind> last, std::int32_t batch, std::int64_t batches,
+            std::int64_t buffers) {
     const std::uint32_t start = places_.of(first, batch);
     if (start == InputPlaces::none || batches + buffers == 0) return;
     std::optional<std::int64_t> end;
-    for (const InputKind kind : last) {
+    for (const Kind kind : last) {
       const std::uint32_t place = places_.of(kind, batch);
       if (place == InputPlaces::none) continue;
       end = std::max(end.value_or(0), spans_[place].end_ns);
@@ -286,13 +286,13 @@ std::string to_json(const InputCosts& costs, int indent) {
         {{"name", link.name}, {"bandwidth_bytes_per_s", link.bytes_per_second}});
   }
   json["work"] = Json::object();
-  for (int kind = 0; kind < input_kind_count; ++kind) {
+  for (const Kind kind : input_kinds) {
     std::vector<InputWork> of_ranks;
     for (const auto& rank : costs.work) of_ranks.push_back(rank[static_cast<std::size_t>(kind)]);
     if (std::ranges::all_of(of_ranks, [](const InputWork& one) { return one == InputWork(); })) {
       continue;
     }
-    json["work"][input_kind_name(static_cast<InputKind>(kind))] =
+    json["work"][kind_name(kind)] =
         by_rank_json(of_ranks, [&](const InputWork& one) { return work_json(one, costs); });
   }
   if (!costs.holdings.empty()) json["holdings"] = by_rank_json(costs.holdings, holdings_json);
@@ -308,9 +308,9 @@ void check_costs(const InputProgram& program, const InputCosts& costs) {
   // once.
   double time = 0;
   for (int rank = 0; rank < program.ranks(); ++rank) {
-    std::array<double, input_kind_count> takes{};
-    for (std::size_t kind = 0; kind < takes.size(); ++kind) {
-      takes[kind] = longest_alone(costs.of(rank, static_cast<InputKind>(kind)), costs.links);
+    std::array<double, kind_count> takes{};
+    for (const Kind kind : input_kinds) {
+      takes[static_cast<std::size_t>(kind)] = longest_alone(costs.of(rank, kind), costs.links);
     }
     for (const InputCall& call : program.calls[static_cast<std::size_t>(rank)]) {
       time += takes[static_cast<std::size_t>(call.action.kind)];

@@ -48,15 +48,15 @@ struct InputHoldings {
 
 struct InputCosts {
   std::vector<InputLink> links;
-  std::vector<std::array<InputWork, input_kind_count>> work;  // by rank
-  std::vector<InputHoldings> holdings;                        // by rank; empty if unknown
-  std::int64_t batch_size = 0;                                // samples per rank; 0 if unknown
+  std::vector<std::array<InputWork, kind_count>> work;  // by rank
+  std::vector<InputHoldings> holdings;                  // by rank; empty if unknown
+  std::int64_t batch_size = 0;                          // samples per rank; 0 if unknown
 
   int ranks() const { return static_cast<int>(work.size()); }
-  const InputWork& of(int rank, InputKind kind) const {
+  const InputWork& of(int rank, Kind kind) const {
     return work[static_cast<std::size_t>(rank)][static_cast<std::size_t>(kind)];
   }
-  InputWork& of(int rank, InputKind kind) {
+  InputWork& of(int rank, Kind kind) {
     return work[static_cast<std::size_t>(rank)][static_cast<std::size_t>(kind)];
   }
   bool operator==(const InputCosts&) const = default;

@@ -91,13 +91,13 @@ class InputEstimator {
     return to_ns(static_cast<double>(launch_ns_) * 1e-9 * count);  // refuses it
   }
   // On every rank.
-  void set(InputKind kind, const InputWork& work) {
+  void set(Kind kind, const InputWork& work) {
     for (int rank = 0; rank < ranks(); ++rank) costs_.of(rank, kind) = work;
   }
-  void set(InputKind kind, double seconds, int kernels) {
+  void set(Kind kind, double seconds, int kernels) {
     set(kind, {to_ns(seconds), 0, {}, launches(kernels)});
   }
-  void set(InputKind kind, const InputTraffic& traffic, int transfers) {
+  void set(Kind kind, const InputTraffic& traffic, int transfers) {
     for (int rank = 0; rank < ranks(); ++rank) {
       costs_.of(rank, kind) = traffic.work(rank);
       costs_.of(rank, kind).host_ns = launches(transfers);
@@ -158,14 +158,14 @@ class InputEstimator {
 
   void copy() {
     constexpr int tensors = 4;  // dense features, labels, lengths, ids
-    set(InputKind::NEXT, {software_.next_ns, 0, {}, 0});
+    set(Kind::NEXT, {software_.next_ns, 0, {}, 0});
     for (int rank = 0; rank < ranks(); ++rank) {
-      costs_.of(rank, InputKind::COPY) = {device_.host_latency_ns,
-                                          to_bytes(batch_bytes()),
-                                          {network_.host_link(rank)},
-                                          launches(tensors)};
+      costs_.of(rank, Kind::COPY) = {device_.host_latency_ns,
+                                     to_bytes(batch_bytes()),
+                                     {network_.host_link(rank)},
+                                     launches(tensors)};
     }
-    set(InputKind::PREPARE, memory_seconds(device_, 2 * batch_bytes(), 1), 1);
+    set(Kind::PREPARE, memory_seconds(device_, 2 * batch_bytes(), 1), 1);
   }
 
   // The bytes of all ranks' ids, including lengths, for a rank that owns a piece.
@@ -188,12 +188,12 @@ class InputEstimator {
       ids.get_from_each(rank, owned_id_bytes(rank) / ranks());
       sent += owned_id_bytes(rank) / ranks();
     }
-    set(InputKind::SPLITS, splits, 1);
-    set(InputKind::READ, {device_.host_latency_ns + launches(1), 0, {}, 0});
-    set(InputKind::IDS, ids, 4);
+    set(Kind::SPLITS, splits, 1);
+    set(Kind::READ, {device_.host_latency_ns + launches(1), 0, {}, 0});
+    set(Kind::IDS, ids, 4);
     for (int rank = 0; rank < ranks(); ++rank) {
       // They are sorted by rank before they are sent, and by table after they are received.
-      costs_.of(rank, InputKind::IDS).duration_ns +=
+      costs_.of(rank, Kind::IDS).duration_ns +=
           to_ns(memory_seconds(device_, 2 * (sent + owned_id_bytes(rank)), 2));
     }
   }
@@ -213,11 +213,11 @@ class InputEstimator {
         updated += update_bytes(work);
       }
       const bool has_rows = !pieces(rank).empty();
-      costs_.of(rank, InputKind::LOOKUP) = compute(looked_up, has_rows ? 1 : 0);
-      costs_.of(rank, InputKind::UPDATE) = compute(updated, has_rows ? update_kernels : 0);
+      costs_.of(rank, Kind::LOOKUP) = compute(looked_up, has_rows ? 1 : 0);
+      costs_.of(rank, Kind::UPDATE) = compute(updated, has_rows ? update_kernels : 0);
       if (missed == 0) continue;
       // As many rows are evicted from the cache as are added.
-      costs_.of(rank, InputKind::PREFETCH) = {
+      costs_.of(rank, Kind::PREFETCH) = {
           device_.host_latency_ns, to_bytes(missed), {network_.host_link(rank)}, launches(2)};
     }
   }
@@ -287,9 +287,9 @@ class InputEstimator {
     transfers += swaps;
     forward.all_to_all(swaps);
     backward.all_to_all(swaps);
-    set(InputKind::OUTPUT, forward, transfers);
+    set(Kind::OUTPUT, forward, transfers);
     const int sums = reduce(backward, copies);
-    set(InputKind::OUTPUT_BACKWARD, backward, transfers + sums);
+    set(Kind::OUTPUT_BACKWARD, backward, transfers + sums);
   }
 
   // Sums gradients over all ranks; returns the number of buckets.
@@ -310,20 +310,20 @@ class InputEstimator {
   void dense() {
     const DenseTimes times = dense_times(model_, device_, software_.precision, costs_.batch_size);
     activation_bytes_ = times.activation_bytes;
-    const auto set_kernels = [&](InputKind kind, const KernelTimes& one) {
+    const auto set_kernels = [&](Kind kind, const KernelTimes& one) {
       set(kind, one.seconds, one.kernels);
     };
-    set_kernels(InputKind::BOTTOM, times.bottom);
-    set_kernels(InputKind::TOP, times.top);
-    set_kernels(InputKind::TOP_BACKWARD, times.top_backward);
-    set_kernels(InputKind::BOTTOM_BACKWARD, times.bottom_backward);
+    set_kernels(Kind::BOTTOM, times.bottom);
+    set_kernels(Kind::TOP, times.top);
+    set_kernels(Kind::TOP_BACKWARD, times.top_backward);
+    set_kernels(Kind::BOTTOM_BACKWARD, times.bottom_backward);
     const double bytes = dense_parameters() * number_bytes;
-    set(InputKind::ZERO_GRAD, memory_seconds(device_, bytes, 1), 1);
+    set(Kind::ZERO_GRAD, memory_seconds(device_, bytes, 1), 1);
     // SGD: gradients and parameters are read, parameters written.
-    set(InputKind::OPTIMIZER, memory_seconds(device_, 3 * bytes, 1), 1);
+    set(Kind::DENSE_STEP, memory_seconds(device_, 3 * bytes, 1), 1);
     for (const auto& [kind, parameters] :
-         {std::pair(InputKind::REDUCE_TOP, model_.top_parameters()),
-          std::pair(InputKind::REDUCE_BOTTOM, model_.bottom_parameters())}) {
+         {std::pair(Kind::REDUCE_TOP, model_.top_parameters()),
+          std::pair(Kind::REDUCE_BOTTOM, model_.bottom_parameters())}) {
       InputTraffic traffic(network_);
       const int buckets = reduce(traffic, static_cast<double>(parameters) * number_bytes);
       set(kind, traffic, buckets);

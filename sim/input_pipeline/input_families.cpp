@@ -13,7 +13,7 @@
 namespace pipesim {
 namespace {
 
-using enum InputKind;
+using enum Kind;
 
 // The streams of a batch's forward and backward.
 struct InputStreams {
@@ -44,19 +44,17 @@ class HostOrder {
     copy(batch);
   }
   void prepare(std::int32_t batch) {
-    call(PREPARE, batch, InputStream::prepare, {{COPY, batch}});
+    call(PREPARE, batch, InputStream::prepare, {COPY});
     is_prepared_ = true;
   }
   void start_dist(std::int32_t batch) {
-    call(SPLITS, batch, streams_.dist, {{is_prepared_ ? PREPARE : COPY, batch}});
+    call(SPLITS, batch, streams_.dist, {is_prepared_ ? PREPARE : COPY});
   }
   void finish_dist(std::int32_t batch) {
-    call(READ, batch, InputStream::host, {{SPLITS, batch}});
+    call(READ, batch, InputStream::host, {SPLITS});
     call(IDS, batch, streams_.dist);
   }
-  void prefetch(std::int32_t batch) {
-    call(PREFETCH, batch, InputStream::prefetch, {{IDS, batch}});
-  }
+  void prefetch(std::int32_t batch) { call(PREFETCH, batch, InputStream::prefetch, {IDS}); }
   void zero_grad(std::int32_t batch) {
     if (batch % accumulate_ == 0) call(ZERO_GRAD, batch, InputStream::compute);
   }
@@ -66,14 +64,12 @@ class HostOrder {
   }
 
   // The compute stream waits for a batch that `stream` has last worked on, by `kind`.
-  void bottom(std::int32_t batch, InputKind kind) {
-    call(BOTTOM, batch, InputStream::compute, {{kind, batch}});
+  void bottom(std::int32_t batch, Kind kind) { call(BOTTOM, batch, InputStream::compute, {kind}); }
+  void lookup(std::int32_t batch, Kind behind = IDS) {
+    call(LOOKUP, batch, streams_.lookup, {behind});
+    call(OUTPUT, batch, streams_.output, {LOOKUP});
   }
-  void lookup(std::int32_t batch, InputKind behind = IDS) {
-    call(LOOKUP, batch, streams_.lookup, {{behind, batch}});
-    call(OUTPUT, batch, streams_.output, {{LOOKUP, batch}});
-  }
-  void top(std::int32_t batch) { call(TOP, batch, InputStream::compute, {{OUTPUT, batch}}); }
+  void top(std::int32_t batch) { call(TOP, batch, InputStream::compute, {OUTPUT}); }
 
   void backward(std::int32_t batch) {
     dense_backward_top(batch);
@@ -83,37 +79,37 @@ class HostOrder {
   void dense_backward_top(std::int32_t batch) {
     call(TOP_BACKWARD, batch, InputStream::compute);
     if (steps_after(batch)) {
-      call(REDUCE_TOP, batch, InputStream::reduction, {{TOP_BACKWARD, batch}});
+      call(REDUCE_TOP, batch, InputStream::reduction, {TOP_BACKWARD});
     }
   }
   void rows_backward(std::int32_t batch) {
-    call(OUTPUT_BACKWARD, batch, streams_.output_backward, {{TOP_BACKWARD, batch}});
-    call(UPDATE, batch, streams_.lookup, {{OUTPUT_BACKWARD, batch}});
+    call(OUTPUT_BACKWARD, batch, streams_.output_backward, {TOP_BACKWARD});
+    call(UPDATE, batch, streams_.lookup, {OUTPUT_BACKWARD});
   }
   void dense_backward_bottom(std::int32_t batch) {
     call(BOTTOM_BACKWARD, batch, InputStream::compute);
     if (steps_after(batch)) {
-      call(REDUCE_BOTTOM, batch, InputStream::reduction, {{BOTTOM_BACKWARD, batch}});
+      call(REDUCE_BOTTOM, batch, InputStream::reduction, {BOTTOM_BACKWARD});
     }
   }
   void step(std::int32_t batch) {
     if (!steps_after(batch)) return;
-    call(OPTIMIZER, batch, InputStream::compute, {{REDUCE_TOP, batch}, {REDUCE_BOTTOM, batch}});
+    call(DENSE_STEP, batch, InputStream::compute, {REDUCE_TOP, REDUCE_BOTTOM});
   }
   bool steps_after(std::int32_t batch) const {
     return (batch + 1) % accumulate_ == 0 || batch + 1 == batches_;
   }
 
  private:
-  void call(InputKind kind, std::int32_t batch, InputStream stream,
-            std::initializer_list<InputAction> after = {}) {
+  void call(Kind kind, std::int32_t batch, InputStream stream,
+            std::initializer_list<Kind> after = {}) {
     if (!has(batch)) return;
-    InputCall made{{kind, batch}, stream, {}};
-    for (const InputAction& awaited : after) {
-      const std::uint32_t place = find(awaited);
+    InputCall made{input_action(kind, batch), stream, {}};
+    for (const Kind awaited : after) {
+      const std::uint32_t place = find(input_action(awaited, batch));
       if (calls_[place].stream != stream) made.after.push_back(place);
     }
-    if (is_collective(kind)) {
+    if (is_meeting(kind)) {
       if (last_collective_ && calls_[*last_collective_].stream != stream) {
         made.after.push_back(*last_collective_);
       }
@@ -124,7 +120,7 @@ class HostOrder {
     calls_.push_back(std::move(made));
   }
   // Waits are for recent calls.
-  std::uint32_t find(const InputAction& action) const {
+  std::uint32_t find(const Action& action) const {
     std::size_t place = calls_.size();
     while (!(calls_[--place].action == action)) {
     }

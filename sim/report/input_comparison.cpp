@@ -38,10 +38,10 @@ void check_same_program(const InputProgram& one, const InputProgram& other,
                                 here == there ? "another program of the same name" : there));
 }
 
-using RankValue = std::int64_t (*)(const InputMetrics::Rank& rank, std::size_t kind);
+using RankValue = std::int64_t (*)(const InputMetrics::Rank& rank, Kind kind);
 
 InputPair mean_pair(const InputMetrics& predicted, const InputMetrics& measured, RankValue value,
-                    std::size_t kind = 0) {
+                    Kind kind = Kind::NEXT) {
   const auto mean = [&](const InputMetrics& metrics) {
     std::int64_t sum = 0;
     for (const InputMetrics::Rank& rank : metrics.ranks) sum += value(rank, kind);
@@ -115,7 +115,7 @@ std::string largest_difference(const InputComparison& comparison, int batches) {
     name = what;
   };
   for (const InputComparison::KindRow& row : comparison.kinds) {
-    consider(input_kind_name(row.kind), row.busy.difference_ns() + row.exposed.difference_ns());
+    consider(kind_name(row.kind), row.busy.difference_ns() + row.exposed.difference_ns());
   }
   for (const InputComparison::WaitRow& row : comparison.waits) {
     consider(row.name, row.exposed.difference_ns());
@@ -183,7 +183,7 @@ std::string kinds_table(const InputRun& predicted, const InputRun& measured,
     to.change.cells.push_back(change_text(pair));
   };
   for (const InputComparison::KindRow& row : comparison.kinds) {
-    labels.emplace_back(input_kind_name(row.kind));
+    labels.emplace_back(kind_name(row.kind));
     put(total, row.total);
     put(on_compute, {row.busy.predicted_ns + row.exposed.predicted_ns,
                      row.busy.measured_ns + row.exposed.measured_ns});
@@ -228,33 +228,33 @@ InputComparison compare_inputs(const InputRun& predicted, const InputRun& measur
   InputComparison comparison;
   comparison.makespan = {one.makespan_ns, other.makespan_ns};
   comparison.steady_iteration = {one.steady_iteration_ns, other.steady_iteration_ns};
-  const auto mean = [&](RankValue value, std::size_t kind = 0) {
+  const auto mean = [&](RankValue value, Kind kind = Kind::NEXT) {
     return mean_pair(one, other, value, kind);
   };
-  comparison.busy = mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.busy_ns; });
-  for (std::size_t kind = 0; kind < input_kind_count; ++kind) {
+  comparison.busy = mean([](const InputMetrics::Rank& rank, Kind) { return rank.busy_ns; });
+  for (const Kind kind : input_kinds) {
     InputComparison::KindRow row;
-    row.kind = static_cast<InputKind>(kind);
-    row.total =
-        mean([](const InputMetrics::Rank& rank, std::size_t k) { return rank.total[k]; }, kind);
-    row.busy = mean(
-        [](const InputMetrics::Rank& rank, std::size_t k) { return rank.busy_by_kind[k]; }, kind);
-    row.exposed =
-        mean([](const InputMetrics::Rank& rank, std::size_t k) { return rank.exposed[k]; }, kind);
-    row.hidden = mean([](const InputMetrics::Rank& rank,
-                         std::size_t k) { return rank.hidden_ns(static_cast<InputKind>(k)); },
-                      kind);
+    row.kind = kind;
+    row.total = mean([](const InputMetrics::Rank& rank,
+                        Kind k) { return rank.total[static_cast<std::size_t>(k)]; },
+                     kind);
+    row.busy = mean([](const InputMetrics::Rank& rank,
+                       Kind k) { return rank.busy_by_kind[static_cast<std::size_t>(k)]; },
+                    kind);
+    row.exposed = mean([](const InputMetrics::Rank& rank,
+                          Kind k) { return rank.exposed[static_cast<std::size_t>(k)]; },
+                       kind);
+    row.hidden =
+        mean([](const InputMetrics::Rank& rank, Kind k) { return rank.hidden_ns(k); }, kind);
     if (row.total.predicted_ns + row.total.measured_ns > 0) comparison.kinds.push_back(row);
   }
   comparison.waits = {
-      {"host", "host",
-       mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.host_ns; })},
+      {"host", "host", mean([](const InputMetrics::Rank& rank, Kind) { return rank.host_ns; })},
       {"skew", "other ranks",
-       mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.skew_ns; })},
+       mean([](const InputMetrics::Rank& rank, Kind) { return rank.skew_ns; })},
       {"other", "unexplained",
-       mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.other_ns; })},
-      {"drain", "drain",
-       mean([](const InputMetrics::Rank& rank, std::size_t) { return rank.drain_ns; })}};
+       mean([](const InputMetrics::Rank& rank, Kind) { return rank.other_ns; })},
+      {"drain", "drain", mean([](const InputMetrics::Rank& rank, Kind) { return rank.drain_ns; })}};
   compare_actions(predicted, measured, comparison);
   return comparison;
 }
@@ -303,7 +303,7 @@ Json input_comparison_json(const InputRun& predicted, const InputRun& measured,
             {"busy_ns", pair_json(comparison.busy)}};
   Json kinds = Json::array();
   for (const InputComparison::KindRow& row : comparison.kinds) {
-    kinds.push_back({{"kind", input_kind_name(row.kind)},
+    kinds.push_back({{"kind", kind_name(row.kind)},
                      {"total_ns", pair_json(row.total)},
                      {"busy_ns", pair_json(row.busy)},
                      {"exposed_ns", pair_json(row.exposed)},

@@ -26,7 +26,7 @@ struct InputPair {
 struct InputComparison {
   // Means over ranks, for the whole run.
   struct KindRow {
-    InputKind kind = InputKind::NEXT;
+    Kind kind = Kind::NEXT;
     InputPair total, busy, exposed, hidden;
   };
   struct WaitRow {
@@ -36,7 +36,7 @@ struct InputComparison {
   };
   struct Difference {
     int rank = 0;
-    InputAction action;
+    Action action;
     InputStream stream = InputStream::compute;
     InputPair duration;
   };

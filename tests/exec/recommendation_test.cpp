@@ -65,12 +65,12 @@ RecommendationTraining training_of(Interaction interaction, int ranks) {
 }
 
 // What all do one after the other, with a stale lookup or without.
-std::vector<InputAction> actions_of(int count, int accumulate, bool is_stale) {
-  using enum InputKind;
-  std::vector<InputAction> actions;
-  const auto add = [&](std::initializer_list<InputKind> kinds, std::int32_t batch) {
+std::vector<Action> actions_of(int count, int accumulate, bool is_stale) {
+  using enum Kind;
+  std::vector<Action> actions;
+  const auto add = [&](std::initializer_list<Kind> kinds, std::int32_t batch) {
     if (batch >= count) return;
-    for (const InputKind kind : kinds) actions.push_back({kind, batch});
+    for (const Kind kind : kinds) actions.push_back(input_action(kind, batch));
   };
   const auto look_up = [&](std::int32_t batch) {
     add({NEXT, COPY, PREPARE, SPLITS, READ, IDS, PREFETCH, LOOKUP, OUTPUT}, batch);
@@ -83,16 +83,16 @@ std::vector<InputAction> actions_of(int count, int accumulate, bool is_stale) {
     if (is_stale) look_up(b + 1);
     add({UPDATE, BOTTOM_BACKWARD}, b);
     if ((b + 1) % accumulate == 0 || b + 1 == count) {
-      add({REDUCE_TOP, REDUCE_BOTTOM, OPTIMIZER}, b);
+      add({REDUCE_TOP, REDUCE_BOTTOM, DENSE_STEP}, b);
     }
   }
   return actions;
 }
 
-void run_all(RecommendationWorkload& workload, const std::vector<InputAction>& actions,
+void run_all(RecommendationWorkload& workload, const std::vector<Action>& actions,
              InputExchange& exchange) {
-  for (const InputAction& action : actions) {
-    workload.run(action, is_collective(action.kind) ? &exchange : nullptr);
+  for (const Action& action : actions) {
+    workload.run(action, is_meeting(action.kind) ? &exchange : nullptr);
   }
 }
 
@@ -332,7 +332,7 @@ TEST(Recommendation, MemoryIsThatOfBatchesUnderWay) {
     run_all(workload, actions_of(3, 1, false), exchange);
     EXPECT_EQ(workload.memory().buffers, buffers);
     workload.start(0, 3);
-    for (std::int32_t b = 0; b < 3; ++b) workload.run({InputKind::NEXT, b}, nullptr);
+    for (std::int32_t b = 0; b < 3; ++b) workload.run(input_action(Kind::NEXT, b), nullptr);
   });
   EXPECT_EQ(workload.memory().batches, sum);
   EXPECT_EQ(workload.batches_under_way(), 3U);
@@ -369,14 +369,10 @@ TEST(Recommendation, WhatCannotRunIsNamed) {
   const auto source = make_batch_generator(training.model, training.seed);
   RecommendationWorkload workload(training, *source, 1);
   workload.start(0, 2);
-  EXPECT_EQ(error_of([&] {
-              workload.run({InputKind::COPY, 1}, nullptr);
-            }),
+  EXPECT_EQ(error_of([&] { workload.run(input_action(Kind::COPY, 1), nullptr); }),
             "rank 1: COPY1 comes before NEXT1 or after the batch's last use");
-  workload.run({InputKind::NEXT, 1}, nullptr);
-  EXPECT_EQ(error_of([&] {
-              workload.run({InputKind::NEXT, 1}, nullptr);
-            }),
+  workload.run(input_action(Kind::NEXT, 1), nullptr);
+  EXPECT_EQ(error_of([&] { workload.run(input_action(Kind::NEXT, 1), nullptr); }),
             "rank 1: batch 1 is taken twice");
   EXPECT_EQ(error_of([&] { workload.start(0, 2); }),
             "rank 1: batch 1 of the program before has not ended");

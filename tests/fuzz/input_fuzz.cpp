@@ -46,13 +46,13 @@ InputCosts some_costs(int ranks) {
   costs.links = {{"shared", 1'000'000'000}};
   costs.work.resize(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    for (int kind = 0; kind < input_kind_count; ++kind) {
-      InputWork& work = costs.of(rank, static_cast<InputKind>(kind));
+    for (const Kind kind : input_kinds) {
+      InputWork& work = costs.of(rank, kind);
       work.duration_ns = 3 + kind + rank;
-      if (!is_of_host(static_cast<InputKind>(kind))) work.host_ns = 1;
+      if (!is_of_host(kind)) work.host_ns = 1;
     }
-    costs.of(rank, InputKind::IDS).bytes = 100 + rank;
-    costs.of(rank, InputKind::IDS).links = {0};
+    costs.of(rank, Kind::IDS).bytes = 100 + rank;
+    costs.of(rank, Kind::IDS).links = {0};
   }
   return costs;
 }

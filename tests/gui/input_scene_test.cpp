@@ -30,7 +30,7 @@
 namespace pipesim::gui {
 namespace {
 
-using enum InputKind;
+using enum Kind;
 using pipesim::testing::overlapping_program;
 using pipesim::testing::random_run;
 using testing::bars_of;
@@ -208,8 +208,8 @@ TEST(InputScene, ClocksThatOverlapMakeRows) {
   const InputCalls& calls = run.program.calls[0];
   std::uint32_t first = InputPlaces::none, second = InputPlaces::none;
   for (std::uint32_t place = 0; place < calls.size(); ++place) {
-    if (calls[place].action == InputAction{TOP, 0}) first = place;
-    if (calls[place].action == InputAction{TOP_BACKWARD, 0}) second = place;
+    if (calls[place].action == input_action(TOP, 0)) first = place;
+    if (calls[place].action == input_action(TOP_BACKWARD, 0)) second = place;
   }
   run.spans[0][first].start_ns = run.spans[0][first].end_ns - 10;
   run.spans[0][second].start_ns = run.spans[0][second].ready_ns = run.spans[0][first].end_ns - 3;
@@ -218,7 +218,7 @@ TEST(InputScene, ClocksThatOverlapMakeRows) {
   document.traces = {opened_input(run, "m.json")};
   const Scene scene = build_scene(document, {});
   EXPECT_EQ(group_of(scene, "rank 0", "compute")->lanes[0].rows.size(), 2U);
-  const Ref ref = document.trace(0).input->find(0, {TOP_BACKWARD, 0});
+  const Ref ref = document.trace(0).input->find(0, input_action(TOP_BACKWARD, 0));
   EXPECT_EQ(label_of(document.trace(0), ref), "TOP_BACKWARD0");
   EXPECT_TRUE(find(scene, document, {0, ref, false}));
 }
@@ -237,18 +237,18 @@ TEST(InputScene, ColoursTellBatchesOrKinds) {
     }
   };
   check([&](const InputSlice& slice) {
-    return slice.role == InputRole::wait ? wait_shade : input.call_of(slice).action.batch % 8;
+    return slice.role == InputRole::wait ? wait_shade : input.call_of(slice).action.microbatch % 8;
   });
   change_scene(scene, document, {.colouring = Colouring::kind});
-  const std::map<InputKind, int> shades{
-      {NEXT, 6},   {READ, 6},          {COPY, 7}, {LOOKUP, 1}, {UPDATE, 1},       {SPLITS, 2},
-      {OUTPUT, 2}, {REDUCE_BOTTOM, 2}, {IDS, 2},  {BOTTOM, 0}, {TOP_BACKWARD, 0}, {OPTIMIZER, 0}};
+  const std::map<Kind, int> shades{{NEXT, 6},   {READ, 6},   {COPY, 7},         {LOOKUP, 1},
+                                   {UPDATE, 1}, {SPLITS, 2}, {OUTPUT, 2},       {REDUCE_BOTTOM, 2},
+                                   {IDS, 2},    {BOTTOM, 0}, {TOP_BACKWARD, 0}, {DENSE_STEP, 0}};
   check([&](const InputSlice& slice) {
     if (slice.role == InputRole::wait) return static_cast<int>(wait_shade);
     if (slice.role == InputRole::call) return 6;
     const auto known = shades.find(input.call_of(slice).action.kind);
     return known == shades.end()
-               ? static_cast<int>(shade_of(group_of(input.call_of(slice).action.kind)))
+               ? static_cast<int>(shade_of(input_group_of(input.call_of(slice).action.kind)))
                : known->second;
   });
 }
@@ -295,7 +295,7 @@ TEST(InputScene, DetailsAreOfAllRunsThatHaveIt) {
   const Document document = both();
   const Scene scene = build_scene(document, {});
   const OpenInput& predicted = *document.trace(1).input;
-  const Ref ref = predicted.find(1, {SPLITS, 2});
+  const Ref ref = predicted.find(1, input_action(SPLITS, 2));
   const Table table = detail_table(document, scene, {1, ref, false});
   EXPECT_EQ(table.title, "SPLITS2 of rank 1");
   ASSERT_EQ(table.columns.size(), 3U);
@@ -314,7 +314,7 @@ TEST(InputScene, DetailsAreOfAllRunsThatHaveIt) {
   }
   EXPECT_FALSE(rows["let go by"][2].empty());
   EXPECT_EQ(other_side(document, {1, ref, false}),
-            (Pick{0, document.trace(0).input->find(1, {SPLITS, 2}), false}));
+            (Pick{0, document.trace(0).input->find(1, input_action(SPLITS, 2)), false}));
 }
 
 TEST(InputScene, NamesAreOfAllBatches) {
@@ -327,7 +327,7 @@ TEST(InputScene, NamesAreOfAllBatches) {
     for (std::size_t place = 0; place < run.spans[0].size(); ++place) {
       const InputSpan& span = run.span(rank, place);
       auto& [total, greatest] =
-          want[std::string(input_kind_name(run.program.calls[0][place].action.kind))];
+          want[std::string(kind_name(run.program.calls[0][place].action.kind))];
       total += span.end_ns - span.start_ns;
       greatest = std::max(greatest, span.end_ns - span.start_ns);
     }

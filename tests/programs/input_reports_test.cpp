@@ -176,7 +176,7 @@ TEST(InputComparison, PutsBothSideBySide) {
   EXPECT_EQ(comparison.steady_iteration.difference_ns(),
             other.steady_iteration_ns - one.steady_iteration_ns);
   ASSERT_EQ(comparison.kinds.size(), 17U);
-  const auto copy = static_cast<std::size_t>(InputKind::COPY);
+  const auto copy = static_cast<std::size_t>(Kind::COPY);
   EXPECT_EQ(comparison.kinds[1].total.measured_ns,
             (other.ranks[0].total[copy] + other.ranks[1].total[copy]) / 2);
   EXPECT_EQ(comparison.kinds[1].exposed.predicted_ns,

@@ -7,10 +7,10 @@
 #include <set>
 #include <vector>
 
+#include "tests/random_schedule.h"
 #include "traces/event/event_engine.h"
 #include "traces/event/event_queue.h"
 #include "traces/event/flow_network.h"
-#include "tests/random_schedule.h"
 
 namespace pipesim {
 namespace {

@@ -13,10 +13,10 @@ InputCosts even_costs(int ranks) {
   InputCosts costs;
   costs.work.resize(static_cast<std::size_t>(ranks));
   for (auto& kinds : costs.work) {
-    for (int kind = 0; kind < input_kind_count; ++kind) {
+    for (const Kind kind : input_kinds) {
       InputWork& work = kinds[static_cast<std::size_t>(kind)];
-      work.duration_ns = 10'000 + 1'000 * kind;
-      if (!is_of_host(static_cast<InputKind>(kind))) work.host_ns = 500;
+      work.duration_ns = 10'000 + 1'000 * static_cast<std::int64_t>(input_index(kind));
+      if (!is_of_host(kind)) work.host_ns = 500;
     }
   }
   return costs;
@@ -24,7 +24,7 @@ InputCosts even_costs(int ranks) {
 
 TEST(InputCauses, WhatWasMadeLongerIsFoundWithItsRank) {
   for (const InputFamily& family : all_input_families()) {
-    for (const InputKind kind : {InputKind::TOP_BACKWARD, InputKind::UPDATE, InputKind::OUTPUT}) {
+    for (const Kind kind : {Kind::TOP_BACKWARD, Kind::UPDATE, Kind::OUTPUT}) {
       const InputProgram program = make_input_program({std::string(family.name), 3, 12});
       const InputCosts costs = even_costs(3);
       InputCosts slower = costs;
@@ -32,7 +32,7 @@ TEST(InputCauses, WhatWasMadeLongerIsFoundWithItsRank) {
       const InputRun predicted = simulate_input(program, costs);
       InputRun measured = simulate_input(program, slower);
       const InputCauses causes = find_input_causes(predicted, measured);
-      SCOPED_TRACE(std::string(family.name) + " " + std::string(input_kind_name(kind)));
+      SCOPED_TRACE(std::string(family.name) + " " + std::string(kind_name(kind)));
       EXPECT_EQ(causes.unexplained_ns(), 0);
       EXPECT_EQ(causes.predicted_ns, measure(predicted).steady_iteration_ns);
       ASSERT_GE(causes.causes.size(), 2U);  // that kind, and that kind on that rank
@@ -62,8 +62,8 @@ TEST(InputCauses, TheHostIsACauseOfItsOwn) {
   const InputCosts costs = even_costs(2);
   InputCosts slower = costs;
   for (int rank = 0; rank < 2; ++rank) {
-    for (int kind = 0; kind < input_kind_count; ++kind) {
-      InputWork& work = slower.of(rank, static_cast<InputKind>(kind));
+    for (const Kind kind : input_kinds) {
+      InputWork& work = slower.of(rank, kind);
       if (work.host_ns > 0) work.host_ns = 30'000;
     }
   }

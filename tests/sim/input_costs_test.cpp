@@ -9,7 +9,7 @@
 namespace pipesim {
 namespace {
 
-using enum InputKind;
+using enum Kind;
 
 std::string costs_file(const std::string& rest) {
   return R"({"format":"pipesim-input-costs","version":1,)" + rest + "}";
@@ -82,10 +82,11 @@ TEST(InputCostsFiles, WrongFilesAreRefused) {
   EXPECT_EQ(input_costs_error(R"("ranks":2)"), "c.json:1:1: key 'work' is missing");
   EXPECT_EQ(input_costs_error(R"("ranks":0,"work":{})"),
             "c.json:1:53: ranks: 0 is out of range: it must lie between 1 and 4096");
-  EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"SEND":{}})"),
-            "c.json:1:70: work: unknown key 'SEND'; known, nearest first: READ, NEXT, COPY, IDS, "
-            "TOP, SPLITS, BOTTOM, LOOKUP, OUTPUT, PREPARE, UPDATE, PREFETCH, ZERO_GRAD, OPTIMIZER, "
-            "REDUCE_TOP, TOP_BACKWARD, REDUCE_BOTTOM, BOTTOM_BACKWARD, OUTPUT_BACKWARD");
+  EXPECT_EQ(
+      input_costs_error(R"("ranks":2,"work":{"SEND":{}})"),
+      "c.json:1:70: work: unknown key 'SEND'; known, nearest first: READ, NEXT, COPY, IDS, "
+      "TOP, SPLITS, BOTTOM, LOOKUP, OUTPUT, PREPARE, UPDATE, PREFETCH, ZERO_GRAD, OPTIMIZER, "
+      "REDUCE_TOP, TOP_BACKWARD, REDUCE_BOTTOM, BOTTOM_BACKWARD, OUTPUT_BACKWARD");
   EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"COPY":[{},{},{}]})"),
             "c.json:1:70: work.COPY: 3 values for 2 ranks; give one for all, or one per rank");
   EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"COPY":{"links":["x"]}})"),
@@ -119,7 +120,7 @@ TEST(InputCostsFiles, WrongFilesAreRefused) {
 
 // One rank; each call begins and ends when it says.
 struct TimedCall {
-  InputKind kind;
+  Kind kind;
   std::int32_t batch;
   std::int64_t start_ns, end_ns;
 };
@@ -130,7 +131,7 @@ InputRun input_run_of(const std::vector<TimedCall>& calls, int batches) {
   run.program.calls.resize(1);
   run.spans.resize(1);
   for (const TimedCall& call : calls) {
-    run.program.calls[0].push_back({{call.kind, call.batch}, InputStream::compute, {}});
+    run.program.calls[0].push_back({input_action(call.kind, call.batch), InputStream::compute, {}});
     run.spans[0].push_back({0, 0, call.start_ns, call.start_ns, call.end_ns});
   }
   return run;

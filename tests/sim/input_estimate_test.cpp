@@ -14,7 +14,7 @@
 namespace pipesim {
 namespace {
 
-using enum InputKind;
+using enum Kind;
 
 // Of round numbers: a kernel or transfer takes 1 us to launch, memory moves 100 bytes a
 // nanosecond. In a node all-reduces reach 20 bytes a nanosecond, the rest 10, with 4 us and 2 us of
@@ -56,7 +56,7 @@ InputCosts estimate(const TableSharding& a, const TableSharding& b, int ranks,
   return estimate_input(two_tables(), {{a, b}}, small_cluster(), ranks, batch, {}, optimizer);
 }
 
-std::string link_of(const InputCosts& costs, int rank, InputKind kind) {
+std::string link_of(const InputCosts& costs, int rank, Kind kind) {
   const InputWork& work = costs.of(rank, kind);
   return work.links.size() == 1 ? costs.links[work.links[0]].name : "";
 }
@@ -127,10 +127,10 @@ TEST(InputEstimate, DensePartIsProductsAndBytes) {
     return std::max(ns(bytes), 2 * n * rows_ * columns * inner / 1000);
   };
   const double n = batch;
-  const auto expect = [&](InputKind kind, double time, int kernels) {
-    EXPECT_EQ(costs.of(0, kind).duration_ns, std::llround(time)) << input_kind_name(kind);
-    EXPECT_EQ(costs.of(0, kind).host_ns, kernels * 1'000) << input_kind_name(kind);
-    EXPECT_EQ(costs.of(0, kind), costs.of(1, kind)) << input_kind_name(kind);
+  const auto expect = [&](Kind kind, double time, int kernels) {
+    EXPECT_EQ(costs.of(0, kind).duration_ns, std::llround(time)) << kind_name(kind);
+    EXPECT_EQ(costs.of(0, kind).host_ns, kernels * 1'000) << kind_name(kind);
+    EXPECT_EQ(costs.of(0, kind), costs.of(1, kind)) << kind_name(kind);
   };
   // Two features to four numbers, then a ReLU.
   expect(BOTTOM, product(1, n, 4, 2) + ns(8 * 4 * n), 2);
@@ -148,7 +148,7 @@ TEST(InputEstimate, DensePartIsProductsAndBytes) {
          9);
   // 12 parameters below, 8 above.
   expect(ZERO_GRAD, ns(4 * 20), 1);
-  expect(OPTIMIZER, ns(12 * 20), 1);
+  expect(DENSE_STEP, ns(12 * 20), 1);
   EXPECT_EQ(costs.holdings[0].always.dense, 2 * 4 * 20);
   EXPECT_EQ(costs.holdings[0].activation_bytes, 4 * batch * (4 + 12 + 7 + 1));
   EXPECT_EQ(costs.holdings[0].batch_bytes, costs.of(0, COPY).bytes);
@@ -193,7 +193,7 @@ TEST(InputEstimate, PooledRowsGoBack) {
   const InputCosts columns = estimate(columns_on({1, 0}), columns_on({0, 1}), 2);
   const InputCosts by_rows = estimate(rows, rows, 2);
   const InputCosts mixed = estimate(rows, whole_on(1), 2);
-  for (const InputKind kind : {OUTPUT, OUTPUT_BACKWARD}) {
+  for (const Kind kind : {OUTPUT, OUTPUT_BACKWARD}) {
     for (const int rank : {0, 1}) {
       EXPECT_EQ(whole.of(rank, kind).bytes, pooled);
       EXPECT_EQ(whole.of(rank, kind).duration_ns, 2'000);
@@ -273,10 +273,10 @@ TEST(InputEstimate, RowsWithinANodeAreSummedThere) {
 
 TEST(InputEstimate, OneRankExchangesNothing) {
   const InputCosts costs = estimate(whole_on(0), rows, 1);
-  for (int kind = 0; kind < input_kind_count; ++kind) {
-    if (!is_collective(static_cast<InputKind>(kind))) continue;
-    EXPECT_EQ(costs.of(0, static_cast<InputKind>(kind)).bytes, 0);
-    EXPECT_TRUE(costs.of(0, static_cast<InputKind>(kind)).links.empty());
+  for (const Kind kind : input_kinds) {
+    if (!is_meeting(kind)) continue;
+    EXPECT_EQ(costs.of(0, kind).bytes, 0);
+    EXPECT_TRUE(costs.of(0, kind).links.empty());
   }
   EXPECT_EQ(costs.of(0, OUTPUT).duration_ns, 0);
 }

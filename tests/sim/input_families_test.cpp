@@ -242,7 +242,7 @@ TEST(InputFamilies, CollectivesRunInTheOrderOfTheirCalls) {
     const InputCalls& calls = program.calls[0];
     std::optional<std::uint32_t> last;
     for (std::uint32_t place = 0; place < calls.size(); ++place) {
-      if (!is_collective(calls[place].action.kind)) continue;
+      if (!is_meeting(calls[place].action.kind)) continue;
       if (last && calls[*last].stream != calls[place].stream) {
         EXPECT_TRUE(std::ranges::count(calls[place].after, *last) == 1)
             << family.name << ' ' << to_text(calls[place].action);

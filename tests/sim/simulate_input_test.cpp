@@ -135,7 +135,7 @@ class SlowInterpreter {
         state.phase = Phase::ready;
         return true;
       case Phase::ready:
-        if (is_collective(call(r, i).action.kind) && !all_came(call(r, i).action)) return false;
+        if (is_meeting(call(r, i).action.kind) && !all_came(call(r, i).action)) return false;
         span.start_ns = now_;
         state.left = own.links.empty() ? 0 : static_cast<long double>(own.bytes);
         state.phase = Phase::sends;
@@ -154,7 +154,7 @@ class SlowInterpreter {
     }
   }
 
-  bool all_came(const InputAction& action) const {
+  bool all_came(const Action& action) const {
     for (std::size_t r = 0; r < states_.size(); ++r) {
       for (std::size_t i = 0; i < states_[r].size(); ++i) {
         if (call(r, i).action == action && states_[r][i].phase < Phase::ready) return false;
@@ -244,12 +244,12 @@ class SlowInterpreter {
 InputProgram random_input_program(std::mt19937_64& random) {
   InputProgram program{"random", static_cast<int>(pick(random, 1, 3)), 1, false, {}};
   const auto ranks = static_cast<int>(pick(random, 1, 4));
-  std::vector<std::pair<InputAction, InputStream>> shared;
-  std::vector<std::vector<InputAction>> others(static_cast<std::size_t>(ranks));
-  for (int kind = 0; kind < input_kind_count; ++kind) {
+  std::vector<std::pair<Action, InputStream>> shared;
+  std::vector<std::vector<Action>> others(static_cast<std::size_t>(ranks));
+  for (const Kind kind : input_kinds) {
     for (std::int32_t batch = 0; batch < program.batches; ++batch) {
-      const InputAction action{static_cast<InputKind>(kind), batch};
-      if (!is_collective(action.kind)) {
+      const Action action = input_action(kind, batch);
+      if (!is_meeting(action.kind)) {
         for (auto& own : others) {
           if (pick(random, 0, 2) > 0) own.push_back(action);
         }
@@ -357,7 +357,7 @@ TEST(SimulateInput, AgreesOnEveryFamily) {
 }
 
 // One rank, and times of which a steady iteration can be told on paper.
-std::int64_t end_of(const InputRun& run, InputKind kind, std::int32_t batch) {
+std::int64_t end_of(const InputRun& run, Kind kind, std::int32_t batch) {
   const InputPlaces places(run.program.calls[0], run.program.batches);
   return run.span(0, places.of(kind, batch)).end_ns;
 }
@@ -366,28 +366,28 @@ TEST(SimulateInput, BaseAddsUpAndSparseDistHides) {
   InputCosts costs;
   costs.work.resize(2);
   for (int rank = 0; rank < 2; ++rank) {
-    const auto takes = [&](InputKind kind, std::int64_t duration) {
+    const auto takes = [&](Kind kind, std::int64_t duration) {
       costs.of(rank, kind).duration_ns = duration;
     };
-    takes(InputKind::COPY, 300);
-    takes(InputKind::SPLITS, 20);
-    takes(InputKind::IDS, 100);
-    takes(InputKind::LOOKUP, 50);
-    takes(InputKind::OUTPUT, 30);
-    takes(InputKind::BOTTOM, 70);
-    takes(InputKind::TOP, 200);
-    takes(InputKind::TOP_BACKWARD, 400);
-    takes(InputKind::OUTPUT_BACKWARD, 30);
-    takes(InputKind::UPDATE, 60);
-    takes(InputKind::BOTTOM_BACKWARD, 140);
-    takes(InputKind::REDUCE_TOP, 90);
-    takes(InputKind::REDUCE_BOTTOM, 40);
-    takes(InputKind::OPTIMIZER, 10);
+    takes(Kind::COPY, 300);
+    takes(Kind::SPLITS, 20);
+    takes(Kind::IDS, 100);
+    takes(Kind::LOOKUP, 50);
+    takes(Kind::OUTPUT, 30);
+    takes(Kind::BOTTOM, 70);
+    takes(Kind::TOP, 200);
+    takes(Kind::TOP_BACKWARD, 400);
+    takes(Kind::OUTPUT_BACKWARD, 30);
+    takes(Kind::UPDATE, 60);
+    takes(Kind::BOTTOM_BACKWARD, 140);
+    takes(Kind::REDUCE_TOP, 90);
+    takes(Kind::REDUCE_BOTTOM, 40);
+    takes(Kind::DENSE_STEP, 10);
   }
   constexpr int batches = 12;
   const auto steady = [&](const char* name) {
     const InputRun run = simulate_input(make_input_program({name, 2, batches}), costs);
-    return end_of(run, InputKind::OPTIMIZER, 8) - end_of(run, InputKind::OPTIMIZER, 7);
+    return end_of(run, Kind::DENSE_STEP, 8) - end_of(run, Kind::DENSE_STEP, 7);
   };
   constexpr std::int64_t compute = 70 + 50 + 30 + 200 + 400 + 30 + 60 + 140;
   // Sums of the bottom's gradients are behind all else. Those of the top's, 90, are on the way of

@@ -20,10 +20,10 @@ InputCosts random_costs_without_links(std::mt19937_64& random, int ranks) {
   InputCosts costs;
   costs.work.resize(static_cast<std::size_t>(ranks));
   for (auto& kinds : costs.work) {
-    for (int kind = 0; kind < input_kind_count; ++kind) {
+    for (const Kind kind : input_kinds) {
       InputWork& work = kinds[static_cast<std::size_t>(kind)];
       work.duration_ns = pick(random, 1'000, 90'000);
-      if (!is_of_host(static_cast<InputKind>(kind))) work.host_ns = pick(random, 0, 2'000);
+      if (!is_of_host(kind)) work.host_ns = pick(random, 0, 2'000);
     }
   }
   costs.batch_size = 64;
@@ -39,8 +39,8 @@ TEST(CalibrateInput, CostsOfASimulatedRunAreItsOwn) {
     const InputCalibration calibration = calibrate_input(run);
     const bool prefetches = family.name == "prefetch";
     for (int rank = 0; rank < 3; ++rank) {
-      costs.of(rank, InputKind::PREPARE) = {};
-      if (!prefetches) costs.of(rank, InputKind::PREFETCH) = {};
+      costs.of(rank, Kind::PREPARE) = {};
+      if (!prefetches) costs.of(rank, Kind::PREFETCH) = {};
     }
     EXPECT_EQ(calibration.costs.work, costs.work) << family.name;
     EXPECT_EQ(calibration.costs.batch_size, 64);
@@ -58,9 +58,9 @@ TEST(CalibrateInput, TheFirstBatchesDontCount) {
   const InputCosts costs = random_costs_without_links(random, 1);
   InputRun run = simulate_input(make_input_program({"base", 1, 6}), costs);
   for (std::size_t place = 0; place < run.spans[0].size(); ++place) {
-    if (run.program.calls[0][place].action.batch < 2) run.spans[0][place].end_ns += 1'000'000;
+    if (run.program.calls[0][place].action.microbatch < 2) run.spans[0][place].end_ns += 1'000'000;
   }
-  EXPECT_EQ(calibrate_input(run).costs.of(0, InputKind::TOP), costs.of(0, InputKind::TOP));
+  EXPECT_EQ(calibrate_input(run).costs.of(0, Kind::TOP), costs.of(0, Kind::TOP));
 }
 
 TEST(WhatIfInput, ChangesAndOtherProgramsAreSimulated) {
@@ -78,10 +78,10 @@ TEST(WhatIfInput, ChangesAndOtherProgramsAreSimulated) {
   question.times = parse_input_changes("IDS=0.5, LOOKUP@rank1=3", "--scale");
   InputCosts changed = costs;
   for (int rank = 0; rank < 2; ++rank) {
-    InputWork& ids = changed.of(rank, InputKind::IDS);
+    InputWork& ids = changed.of(rank, Kind::IDS);
     ids.duration_ns = (ids.duration_ns + 1) / 2;
   }
-  changed.of(1, InputKind::LOOKUP).duration_ns *= 3;
+  changed.of(1, Kind::LOOKUP).duration_ns *= 3;
   EXPECT_EQ(basis.answer(question).steady_ns, steady("base", changed));
 
   InputWhatIf other;
@@ -98,7 +98,7 @@ TEST(WhatIfInput, WhatARunLosesToNoCostsIsLostByAnswersToo) {
   const std::int64_t was = measure(run).steady_iteration_ns;
   const std::int64_t lost = was / 10;
   for (std::size_t place = 0; place < run.spans[0].size(); ++place) {
-    const std::int64_t late = run.program.calls[0][place].action.batch * lost;
+    const std::int64_t late = run.program.calls[0][place].action.microbatch * lost;
     InputSpan& span = run.spans[0][place];
     for (std::int64_t* time :
          {&span.called_ns, &span.issued_ns, &span.ready_ns, &span.start_ns, &span.end_ns}) {

@@ -18,7 +18,7 @@
 namespace pipesim {
 namespace {
 
-using enum InputKind;
+using enum Kind;
 using exec::EmulatedInput;
 using exec::EmulatedNetwork;
 using exec::InputJob;
@@ -50,10 +50,10 @@ TEST(EmulatedInput, KeepsToCostsAndMeetings) {
   }
   InputProgram program;
   program.batches = 1;
-  program.calls.assign(2, {{{NEXT, 0}, InputStream::host, {}},
-                           {{COPY, 0}, InputStream::memcpy, {0}},
-                           {{SPLITS, 0}, InputStream::data_dist, {1}},
-                           {{READ, 0}, InputStream::host, {2}}});
+  program.calls.assign(2, {{input_action(NEXT, 0), InputStream::host, {}},
+                           {input_action(COPY, 0), InputStream::memcpy, {0}},
+                           {input_action(SPLITS, 0), InputStream::data_dist, {1}},
+                           {input_action(READ, 0), InputStream::host, {2}}});
   std::vector<std::vector<InputSpan>> spans(2);
   EmulatedNetwork network(costs);
   exec::run_as_threads(2, {}, [&](Transport& transport) {
@@ -121,7 +121,7 @@ TEST(EmulatedInput, KeepsLinksApartThatNoActionJoins) {
   costs.of(1, IDS).links = {1, 2};
   EmulatedNetwork network(costs);
   const std::int64_t start_ns = exec::Clock::monotonic_ns();
-  const auto end_of = [&](int rank, InputKind kind, std::int64_t begin_ns) {
+  const auto end_of = [&](int rank, Kind kind, std::int64_t begin_ns) {
     return network.transfer(costs.of(rank, kind).links, 1 * ms, begin_ns) - start_ns;
   };
   EXPECT_EQ(end_of(0, IDS, start_ns + 5 * ms), 6 * ms);
@@ -155,10 +155,10 @@ TEST_P(EmulatedPrograms, EndNoEarlierThanPredicted) {
   job.costs = costs_of(ranks);
   job.costs->batch_size = 10;
   for (int rank = 0; rank < ranks; ++rank) {
-    for (int kind = 0; kind < input_kind_count; ++kind) {
-      InputWork& work = job.costs->of(rank, static_cast<InputKind>(kind));
+    for (const Kind kind : input_kinds) {
+      InputWork& work = job.costs->of(rank, kind);
       work.duration_ns = random() % 400'000;
-      if (!is_of_host(static_cast<InputKind>(kind))) work.host_ns = random() % 50'000;
+      if (!is_of_host(kind)) work.host_ns = random() % 50'000;
     }
   }
   const InputRun predicted = simulate_input(job.program, *job.costs);
@@ -174,11 +174,12 @@ TEST_P(EmulatedPrograms, EndNoEarlierThanPredicted) {
   EXPECT_TRUE(run.is_measured);
   EXPECT_EQ(run.batch_size, 10);
   ASSERT_EQ(run.spans.size(), ranks);
-  std::map<std::pair<InputKind, std::int32_t>, std::int64_t> last_ready;
+  std::map<std::pair<Kind, std::int32_t>, std::int64_t> last_ready;
   for (int rank = 0; rank < ranks; ++rank) {
     const InputCalls& calls = job.program.calls[static_cast<std::size_t>(rank)];
     for (std::size_t place = 0; place < calls.size(); ++place) {
-      const auto& [kind, batch] = calls[place].action;
+      const Kind kind = calls[place].action.kind;
+      const std::int32_t batch = calls[place].action.microbatch;
       const InputSpan& span = run.span(rank, place);
       const InputSpan& earliest = predicted.span(rank, place);
       EXPECT_GE(span.issued_ns, earliest.issued_ns) << to_text(calls[place].action);
@@ -193,8 +194,9 @@ TEST_P(EmulatedPrograms, EndNoEarlierThanPredicted) {
   for (int rank = 0; rank < ranks; ++rank) {
     const InputCalls& calls = job.program.calls[static_cast<std::size_t>(rank)];
     for (std::size_t place = 0; place < calls.size(); ++place) {
-      const auto& [kind, batch] = calls[place].action;
-      if (!is_collective(kind)) continue;
+      const Kind kind = calls[place].action.kind;
+      const std::int32_t batch = calls[place].action.microbatch;
+      if (!is_meeting(kind)) continue;
       const std::int64_t met_ns = last_ready[{kind, batch}];
       EXPECT_EQ(run.span(rank, place).start_ns, met_ns);
     }

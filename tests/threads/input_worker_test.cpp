@@ -14,7 +14,7 @@
 namespace pipesim {
 namespace {
 
-using enum InputKind;
+using enum Kind;
 using exec::Bytes;
 using exec::InputExchange;
 using exec::InputWorker;
@@ -30,12 +30,12 @@ InputProgram on_ranks(int ranks, const InputCalls& calls) {
 
 // Does what it is told.
 struct Told final : exec::InputWorkload {
-  std::function<void(const InputAction&, InputExchange*)> work;
-  void run(const InputAction& action, InputExchange* exchange) override { work(action, exchange); }
+  std::function<void(const Action&, InputExchange*)> work;
+  void run(const Action& action, InputExchange* exchange) override { work(action, exchange); }
 };
 
 std::vector<InputSpan> run_rank(const InputProgram& program, Transport& transport,
-                                std::function<void(const InputAction&, InputExchange*)> work) {
+                                std::function<void(const Action&, InputExchange*)> work) {
   Told told;
   told.work = std::move(work);
   return InputWorker(program, transport, told).run();
@@ -47,7 +47,7 @@ InputCalls random_calls(std::mt19937& random, int count) {
   InputCalls calls;
   for (int i = 0; i < count; ++i) {
     InputCall call;
-    call.action = {static_cast<InputKind>(below(input_kind_count)), i};
+    call.action = input_action(input_kinds[static_cast<std::size_t>(below(input_kind_count))], i);
     call.stream = is_of_host(call.action.kind)
                       ? InputStream::host
                       : static_cast<InputStream>(1 + below(input_stream_count - 1));
@@ -103,10 +103,10 @@ TEST(InputWorker, KeepsAnyProgram) {
           ticks.begin.resize(calls.size());
           ticks.end.resize(calls.size());
           const auto spans =
-              run_rank(program, transport, [&](const InputAction& action, InputExchange* exchange) {
-                const auto place = static_cast<std::size_t>(action.batch);
+              run_rank(program, transport, [&](const Action& action, InputExchange* exchange) {
+                const auto place = static_cast<std::size_t>(action.microbatch);
                 ticks.begin[place] = ++ticks.now;
-                if (is_collective(action.kind) != (exchange != nullptr)) ++wrong;
+                if (is_meeting(action.kind) != (exchange != nullptr)) ++wrong;
                 if (exchange != nullptr) {
                   // Each gives as many bytes as its number, that of the other and the batch make.
                   std::vector<Bytes> given;
@@ -129,26 +129,26 @@ TEST(InputWorker, KeepsAnyProgram) {
 
 // A copy ends only when the host has come to the next batch, and the dense part has begun.
 TEST(InputWorker, NeitherHostNorStreamsWaitForWhatTheyNeedNot) {
-  const InputProgram program = on_ranks(1, {{{NEXT, 0}, InputStream::host, {}},
-                                            {{COPY, 0}, InputStream::memcpy, {0}},
-                                            {{ZERO_GRAD, 0}, InputStream::compute, {}},
-                                            {{NEXT, 1}, InputStream::host, {}}});
+  const InputProgram program = on_ranks(1, {{input_action(NEXT, 0), InputStream::host, {}},
+                                            {input_action(COPY, 0), InputStream::memcpy, {0}},
+                                            {input_action(ZERO_GRAD, 0), InputStream::compute, {}},
+                                            {input_action(NEXT, 1), InputStream::host, {}}});
   std::latch others(2);
   exec::run_as_threads(1, {}, [&](Transport& transport) {
-    run_rank(program, transport, [&](const InputAction& action, InputExchange*) {
-      if (action == InputAction{COPY, 0}) others.wait();
-      if (action.kind == ZERO_GRAD || action == InputAction{NEXT, 1}) others.count_down();
+    run_rank(program, transport, [&](const Action& action, InputExchange*) {
+      if (action == input_action(COPY, 0)) others.wait();
+      if (action.kind == ZERO_GRAD || action == input_action(NEXT, 1)) others.count_down();
     });
   });
 }
 
 TEST(InputWorker, TheHostWaitsForWhatItReads) {
-  const InputProgram program = on_ranks(2, {{{SPLITS, 0}, InputStream::data_dist, {}},
-                                            {{READ, 0}, InputStream::host, {0}},
-                                            {{NEXT, 1}, InputStream::host, {}}});
+  const InputProgram program = on_ranks(2, {{input_action(SPLITS, 0), InputStream::data_dist, {}},
+                                            {input_action(READ, 0), InputStream::host, {0}},
+                                            {input_action(NEXT, 1), InputStream::host, {}}});
   exec::run_as_threads(2, {}, [&](Transport& transport) {
-    std::vector<InputKind> order;  // the first two may not run at once
-    run_rank(program, transport, [&](const InputAction& action, InputExchange* exchange) {
+    std::vector<Kind> order;  // the first two may not run at once
+    run_rank(program, transport, [&](const Action& action, InputExchange* exchange) {
       if (exchange != nullptr) exchange->all_to_all(std::vector<Bytes>(2));
       order.push_back(action.kind);
     });
@@ -165,8 +165,8 @@ TEST(InputWorker, AnErrorAnywhereEndsAllRanks) {
     const auto failing = static_cast<std::int32_t>(random() % calls.size());
     const InputProgram program = on_ranks(ranks, calls);
     const auto work = [&](Transport& transport) {
-      run_rank(program, transport, [&](const InputAction& action, InputExchange* exchange) {
-        if (action.batch == failing && transport.rank() == ranks - 1) {
+      run_rank(program, transport, [&](const Action& action, InputExchange* exchange) {
+        if (action.microbatch == failing && transport.rank() == ranks - 1) {
           if (exchange != nullptr && round % 2 == 0) {
             exchange->all_to_all(std::vector<Bytes>(static_cast<std::size_t>(ranks)));
           }
@@ -183,14 +183,14 @@ TEST(InputWorker, AnErrorAnywhereEndsAllRanks) {
 }
 
 TEST(InputWorker, TheActionThatWaitedTooLongIsNamed) {
-  const InputProgram program = on_ranks(2, {{{COPY, 7}, InputStream::memcpy, {}},
-                                            {{IDS, 7}, InputStream::data_dist, {0}},
-                                            {{LOOKUP, 7}, InputStream::compute, {1}}});
+  const InputProgram program = on_ranks(2, {{input_action(COPY, 7), InputStream::memcpy, {}},
+                                            {input_action(IDS, 7), InputStream::data_dist, {0}},
+                                            {input_action(LOOKUP, 7), InputStream::compute, {1}}});
   std::latch gave_up(1);
   const auto work = [&](Transport& transport) {
     if (transport.rank() == 0) transport.set_patience(std::chrono::milliseconds(20));
     try {
-      run_rank(program, transport, [&](const InputAction& action, InputExchange* exchange) {
+      run_rank(program, transport, [&](const Action& action, InputExchange* exchange) {
         if (exchange != nullptr) exchange->all_to_all(std::vector<Bytes>(2));
         if (action.kind == COPY && transport.rank() == 1) gave_up.wait();
       });

@@ -21,6 +21,7 @@
 #include "traces/base/json_reader.h"
 #include "traces/base/memory.h"
 #include "traces/base/text.h"
+#include "traces/input_pipeline/input_action.h"
 
 namespace pipesim {
 namespace {
@@ -29,7 +30,7 @@ using testing::error_of;
 using testing::no_error;
 
 TEST(Action, TextRoundTripsForEveryKind) {
-  for (int k = 0; k < kind_count - 1; ++k) {
+  for (int k = 0; k < static_cast<int>(Kind::IDLE); ++k) {
     const auto kind = static_cast<Kind>(k);
     const Action action =
         takes_microbatch(kind) ? make_action(12, kind, 345) : make_action(12, kind);
@@ -37,6 +38,12 @@ TEST(Action, TextRoundTripsForEveryKind) {
   }
   EXPECT_EQ(to_text(make_action(2, Kind::F, 0)), "2F0");
   EXPECT_EQ(to_text(make_action(1, Kind::UNSHARD)), "1UNSHARD");
+  for (const Kind kind : input_kinds) {
+    const Action action = input_action(kind, 345);
+    EXPECT_EQ(parse_input_action(to_text(action)), action) << to_text(action);
+    EXPECT_FALSE(parse_action(to_text(action)));
+  }
+  EXPECT_EQ(to_text(input_action(Kind::DENSE_STEP, 3)), "OPTIMIZER3");
 }
 
 TEST(Action, RefusesWhatIsNotExactlyOne) {

@@ -28,7 +28,7 @@ LeastTransfers all_transfers(const InputRun& run) {
   for (int from = 0; from < run.program.ranks(); ++from) {
     const InputCalls& calls = run.program.calls[static_cast<std::size_t>(from)];
     for (std::size_t place = 0; place < calls.size(); ++place) {
-      if (!is_collective(calls[place].action.kind)) continue;
+      if (!is_meeting(calls[place].action.kind)) continue;
       for (int to = 0; to < run.program.ranks(); ++to) {  // ranks have the same calls
         least.add(from, to, run.span(to, place).end_ns - run.span(from, place).ready_ns);
       }

@@ -11,15 +11,15 @@
 namespace pipesim {
 namespace {
 
-using enum InputKind;
+using enum Kind;
 
 // A rank's calls by hand, with their times.
 class Timeline {
  public:
   // Called, issued, ready, start, end; on the stream after `after`.
-  Timeline& call(InputStream stream, InputKind kind, std::int32_t batch, InputSpan span,
+  Timeline& call(InputStream stream, Kind kind, std::int32_t batch, InputSpan span,
                  std::vector<std::uint32_t> after = {}) {
-    calls_.push_back({{kind, batch}, stream, std::move(after)});
+    calls_.push_back({input_action(kind, batch), stream, std::move(after)});
     spans_.push_back(span);
     return *this;
   }
@@ -40,7 +40,7 @@ InputMetrics measured(const Timeline& timeline, int batches = 1) {
   return measure(run);
 }
 
-std::int64_t of(const InputTimes& times, InputKind kind) {
+std::int64_t of(const InputTimes& times, Kind kind) {
   return times[static_cast<std::size_t>(kind)];
 }
 std::int64_t sum(const InputTimes& times) {
@@ -201,9 +201,9 @@ class Instants {
   std::string at(std::int64_t time) const {
     for (std::size_t place = 0; place < calls_.size(); ++place) {
       if (calls_[place].stream != InputStream::compute || spans_[place].end_ns <= time) continue;
-      const std::string kind(input_kind_name(calls_[place].action.kind));
+      const std::string kind(kind_name(calls_[place].action.kind));
       if (time < spans_[place].start_ns) return waits_for(place, time);
-      return is_collective(calls_[place].action.kind) ? kind : "busy " + kind;
+      return is_meeting(calls_[place].action.kind) ? kind : "busy " + kind;
     }
     return "drain";
   }
@@ -234,7 +234,7 @@ class Instants {
   }
   std::string runs_or_waits(std::size_t place, std::int64_t time) const {
     if (time < spans_[place].start_ns) return waits_for(place, time);
-    return std::string(input_kind_name(calls_[place].action.kind));
+    return std::string(kind_name(calls_[place].action.kind));
   }
 
   const InputCalls& calls_;
@@ -257,10 +257,9 @@ TEST(InputMetrics, AgreeWithEachInstantByItself) {
       const auto tell = [&](const std::string& what, std::int64_t ns) {
         if (ns != 0) got[what] = ns;
       };
-      for (int i = 0; i < input_kind_count; ++i) {
-        const auto kind = static_cast<InputKind>(i);
-        tell("busy " + std::string(input_kind_name(kind)), of(rank.busy_by_kind, kind));
-        tell(std::string(input_kind_name(kind)), of(rank.exposed, kind));
+      for (const Kind kind : input_kinds) {
+        tell("busy " + std::string(kind_name(kind)), of(rank.busy_by_kind, kind));
+        tell(std::string(kind_name(kind)), of(rank.exposed, kind));
         EXPECT_GE(rank.hidden_ns(kind), 0);
       }
       tell("host", rank.host_ns);

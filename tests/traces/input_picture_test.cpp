@@ -27,7 +27,7 @@ InputRun even_run(int batches) {
     };
     switch (call.stream) {
       case InputStream::host:
-        if (call.action.kind == InputKind::READ) host = std::max(host, ids);
+        if (call.action.kind == Kind::READ) host = std::max(host, ids);
         span.ready_ns = span.start_ns = host;
         host = span.issued_ns = span.end_ns = host + 5'000;
         break;

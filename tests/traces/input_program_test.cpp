@@ -136,10 +136,10 @@ InputProgram two_batches(bool is_stale) {
   const InputProgram one = parse_input_program(one_batch(), "p");
   InputProgram two{"p", 2, 1, is_stale, {one.calls[0]}};
   InputCalls& calls = two.calls[0];
-  calls.push_back({{InputKind::ZERO_GRAD, 0}, InputStream::compute, {}});
+  calls.push_back({input_action(Kind::ZERO_GRAD, 0), InputStream::compute, {}});
   const auto first = static_cast<std::uint32_t>(calls.size());
   for (InputCall call : one.calls[0]) {
-    call.action.batch = 1;
+    call.action.microbatch = 1;
     for (std::uint32_t& awaited : call.after) awaited += first;
     calls.push_back(call);
   }
@@ -151,7 +151,7 @@ TEST(InputProgramFaults, WhatOneBatchDoesToTheNextIsKnown) {
   const InputPlaces places(two_batches(false).calls[0], 2);
   {  // the lookup on a stream of its own no longer comes behind the update
     InputProgram program = two_batches(false);
-    program.calls[0][places.of(InputKind::LOOKUP, 1)].stream = InputStream::lookup;
+    program.calls[0][places.of(Kind::LOOKUP, 1)].stream = InputStream::lookup;
     // It starts behind READ1, and that behind nothing of batch 0 on the compute stream.
     EXPECT_EQ(find_fault(program)->rule,
               "LOOKUP1 may start before UPDATE0 has ended: no stream and no `after` puts it after "
@@ -166,15 +166,15 @@ TEST(InputProgramFaults, WhatOneBatchDoesToTheNextIsKnown) {
   }
   {
     InputProgram program = two_batches(false);
-    program.calls[0][places.of(InputKind::ZERO_GRAD, 0)].stream = InputStream::lookup;
+    program.calls[0][places.of(Kind::ZERO_GRAD, 0)].stream = InputStream::lookup;
     EXPECT_EQ(find_fault(program)->rule,
               "ZERO_GRAD0 may clear gradients that OPTIMIZER0 is yet to use");
   }
   {
     InputProgram program = two_batches(false);
-    program.calls[0].resize(places.of(InputKind::ZERO_GRAD, 0));
+    program.calls[0].resize(places.of(Kind::ZERO_GRAD, 0));
     const InputProgram whole = two_batches(false);
-    for (std::size_t i = places.of(InputKind::ZERO_GRAD, 0) + 1; i < whole.calls[0].size(); ++i) {
+    for (std::size_t i = places.of(Kind::ZERO_GRAD, 0) + 1; i < whole.calls[0].size(); ++i) {
       InputCall call = whole.calls[0][i];
       for (std::uint32_t& awaited : call.after) --awaited;
       program.calls[0].push_back(call);

@@ -12,8 +12,8 @@
 #include <limits>
 #include <vector>
 
-#include "traces/event/flow_network.h"
 #include "traces/base/large_vector.h"
+#include "traces/event/flow_network.h"
 
 namespace pipesim {
 

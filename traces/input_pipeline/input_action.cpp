@@ -7,17 +7,6 @@
 namespace pipesim {
 namespace {
 
-constexpr std::array<std::string_view, input_kind_count> kind_names{
-    "NEXT",         "COPY",
-    "PREPARE",      "SPLITS",
-    "READ",         "IDS",
-    "PREFETCH",     "LOOKUP",
-    "OUTPUT",       "ZERO_GRAD",
-    "BOTTOM",       "TOP",
-    "TOP_BACKWARD", "OUTPUT_BACKWARD",
-    "UPDATE",       "BOTTOM_BACKWARD",
-    "REDUCE_TOP",   "REDUCE_BOTTOM",
-    "OPTIMIZER"};
 constexpr std::array<std::string_view, input_stream_count> stream_names{
     "host",   "memcpy",  "prepare", "data_dist", "prefetch",
     "lookup", "compute", "output",  "reduction"};
@@ -35,21 +24,19 @@ std::optional<Value> find_name(const std::array<std::string_view, count>& names,
 
 }  // namespace
 
-std::string_view input_kind_name(InputKind kind) {
-  return kind_names[static_cast<std::size_t>(kind)];
-}
 std::string_view input_stream_name(InputStream stream) {
   return stream_names[static_cast<std::size_t>(stream)];
 }
-std::optional<InputKind> parse_input_kind(std::string_view name) {
-  return find_name<InputKind>(kind_names, name);
+std::optional<Kind> parse_input_kind(std::string_view name) {
+  const auto found = std::ranges::find(input_kinds, name, kind_name);
+  return found == input_kinds.end() ? std::nullopt : std::optional(*found);
 }
 std::optional<InputStream> parse_input_stream(std::string_view name) {
   return find_name<InputStream>(stream_names, name);
 }
 
-InputGroup group_of(InputKind kind) {
-  using enum InputKind;
+InputGroup input_group_of(Kind kind) {
+  using enum Kind;
   switch (kind) {
     case NEXT:
     case READ: return InputGroup::host;
@@ -57,7 +44,7 @@ InputGroup group_of(InputKind kind) {
     case PREFETCH: return InputGroup::copy;
     case LOOKUP:
     case UPDATE: return InputGroup::rows;
-    default: return is_collective(kind) ? InputGroup::exchange : InputGroup::compute;
+    default: return is_meeting(kind) ? InputGroup::exchange : InputGroup::compute;
   }
 }
 
@@ -65,19 +52,15 @@ std::string_view input_group_name(InputGroup group) {
   return input_group_names[static_cast<std::size_t>(group)];
 }
 
-std::string to_text(const InputAction& action) {
-  return std::string(input_kind_name(action.kind)) + std::to_string(action.batch);
-}
-
-std::optional<InputAction> parse_input_action(std::string_view text) {
+std::optional<Action> parse_input_action(std::string_view text) {
   constexpr std::size_t most_digits = 9;
   const std::size_t length = std::min(text.find_first_of("0123456789"), text.size());
   const auto kind = parse_input_kind(text.substr(0, length));
   const std::string_view digits = text.substr(length);
   if (!kind || digits.empty() || digits.size() > most_digits) return std::nullopt;
-  InputAction action{*kind, 0};
+  Action action = input_action(*kind, 0);
   const auto [end, failed] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), action.batch);
+      std::from_chars(digits.data(), digits.data() + digits.size(), action.microbatch);
   if (failed != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   return action;
 }

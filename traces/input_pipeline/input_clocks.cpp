@@ -17,16 +17,16 @@ struct Part {
   std::int32_t rank;
   InputSpan* span;
 };
-using Collectives = std::map<std::pair<std::int32_t, InputKind>, std::vector<Part>>;
+using Collectives = std::map<std::pair<std::int32_t, Kind>, std::vector<Part>>;
 
 Collectives collectives_of(InputRun& run) {
   Collectives collectives;
   for (int rank = 0; rank < run.program.ranks(); ++rank) {
     const InputCalls& calls = run.program.calls[static_cast<std::size_t>(rank)];
     for (std::size_t place = 0; place < calls.size(); ++place) {
-      const auto [kind, batch] = calls[place].action;
-      if (!is_collective(kind)) continue;
-      collectives[{batch, kind}].push_back(
+      const Action& action = calls[place].action;
+      if (!is_meeting(action.kind)) continue;
+      collectives[{action.microbatch, action.kind}].push_back(
           {rank, &run.spans[static_cast<std::size_t>(rank)][place]});
     }
   }

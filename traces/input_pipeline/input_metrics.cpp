@@ -18,7 +18,7 @@ class ComputeAccount {
   InputMetrics::Rank run(std::int64_t makespan_ns) {
     std::int64_t now = 0;
     for (std::uint32_t place = 0; place < calls_.size(); ++place) {
-      const InputKind kind = calls_[place].action.kind;
+      const Kind kind = calls_[place].action.kind;
       const InputSpan& span = spans_[place];
       const auto index = static_cast<std::size_t>(kind);
       account_.total[index] += span.end_ns - span.start_ns;
@@ -27,7 +27,7 @@ class ComputeAccount {
       const std::int64_t start = std::clamp(span.start_ns, now, makespan_ns);
       const std::int64_t end = std::clamp(span.end_ns, start, makespan_ns);
       explain(place, now, start);
-      if (is_collective(kind)) {
+      if (is_meeting(kind)) {
         account_.exposed[index] += end - start;
       } else {
         account_.busy_by_kind[index] += end - start;
@@ -54,7 +54,7 @@ class ComputeAccount {
     begin_ = begin;
     at_ = end;
     while (at_ > begin_) {
-      const bool waits_for_ranks = is_collective(calls_[place].action.kind);
+      const bool waits_for_ranks = is_meeting(calls_[place].action.kind);
       back_to(spans_[place].ready_ns, waits_for_ranks ? account_.skew_ns : account_.other_ns);
       InputRelease release = releases_.of(place);
       back_to(release.time_ns, account_.other_ns);
@@ -99,10 +99,10 @@ int most_in_flight(const InputCalls& calls, const std::vector<InputSpan>& spans,
   const InputPlaces places(calls, batches);
   std::vector<std::pair<std::int64_t, int>> changes;  // when, and by how many
   for (std::int32_t batch = 0; batch < batches; ++batch) {
-    const std::uint32_t copy = places.of(InputKind::COPY, batch);
+    const std::uint32_t copy = places.of(Kind::COPY, batch);
     if (copy == InputPlaces::none) continue;
     std::int64_t end = spans[copy].start_ns;
-    for (const InputKind kind : {InputKind::UPDATE, InputKind::BOTTOM_BACKWARD}) {
+    for (const Kind kind : {Kind::UPDATE, Kind::BOTTOM_BACKWARD}) {
       const std::uint32_t place = places.of(kind, batch);
       if (place != InputPlaces::none) end = std::max(end, spans[place].end_ns);
     }
@@ -121,7 +121,7 @@ std::int64_t steady_iteration(const InputRun& run, std::int64_t makespan_ns) {
   std::vector<std::int64_t> ends(static_cast<std::size_t>(batches), 0);
   for (std::size_t rank = 0; rank < run.spans.size(); ++rank) {
     for (std::size_t place = 0; place < run.spans[rank].size(); ++place) {
-      const auto batch = static_cast<std::size_t>(run.program.calls[rank][place].action.batch);
+      const auto batch = static_cast<std::size_t>(run.program.calls[rank][place].action.microbatch);
       ends[batch] = std::max(ends[batch], run.spans[rank][place].end_ns);
     }
   }

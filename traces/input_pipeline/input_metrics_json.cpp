@@ -14,9 +14,8 @@ using NamedTimes = std::vector<std::pair<std::string_view, std::int64_t>>;
 
 NamedTimes exposed_times(const InputMetrics::Rank& rank) {
   NamedTimes times;
-  for (int kind = 0; kind < input_kind_count; ++kind) {
-    times.emplace_back(input_kind_name(static_cast<InputKind>(kind)),
-                       rank.exposed[static_cast<std::size_t>(kind)]);
+  for (const Kind kind : input_kinds) {
+    times.emplace_back(kind_name(kind), rank.exposed[static_cast<std::size_t>(kind)]);
   }
   times.emplace_back("host", rank.host_ns);
   times.emplace_back("skew", rank.skew_ns);
@@ -51,10 +50,10 @@ Json input_exposed_json(const InputMetrics& metrics) {
 
 Json input_rank_json(const InputMetrics::Rank& metrics, int rank) {
   NamedTimes busy, total;
-  for (int kind = 0; kind < input_kind_count; ++kind) {
+  for (const Kind kind : input_kinds) {
     const auto at = static_cast<std::size_t>(kind);
-    busy.emplace_back(input_kind_name(static_cast<InputKind>(kind)), metrics.busy_by_kind[at]);
-    total.emplace_back(input_kind_name(static_cast<InputKind>(kind)), metrics.total[at]);
+    busy.emplace_back(kind_name(kind), metrics.busy_by_kind[at]);
+    total.emplace_back(kind_name(kind), metrics.total[at]);
   }
   return {{"rank", rank},
           {"busy_ns", metrics.busy_ns},

@@ -58,12 +58,11 @@ class Ordering {
   StreamCounts called_{};
 };
 
-bool is_of_step(InputKind kind) {
-  return kind == InputKind::REDUCE_TOP || kind == InputKind::REDUCE_BOTTOM ||
-         kind == InputKind::OPTIMIZER;
+bool is_of_step(Kind kind) {
+  return kind == Kind::REDUCE_TOP || kind == Kind::REDUCE_BOTTOM || kind == Kind::DENSE_STEP;
 }
-bool is_optional(InputKind kind) {
-  return kind == InputKind::PREPARE || kind == InputKind::PREFETCH || kind == InputKind::ZERO_GRAD;
+bool is_optional(Kind kind) {
+  return kind == Kind::PREPARE || kind == Kind::PREFETCH || kind == Kind::ZERO_GRAD;
 }
 
 // The rules for one rank's list.
@@ -94,9 +93,9 @@ class RankCheck {
   std::optional<InputFault> find_untaken() const {
     std::vector<bool> is_taken(calls_.size() + 1);
     for (const InputCall& call : calls_) {
-      const InputAction& action = call.action;
-      const auto batch = static_cast<std::size_t>(action.batch);
-      if (action.kind == InputKind::NEXT && batch < is_taken.size()) is_taken[batch] = true;
+      const Action& action = call.action;
+      const auto batch = static_cast<std::size_t>(action.microbatch);
+      if (action.kind == Kind::NEXT && batch < is_taken.size()) is_taken[batch] = true;
     }
     const auto first = std::ranges::find(is_taken, false) - is_taken.begin();
     return fault(calls_.size(), fmt::format("NEXT{} is missing", first));
@@ -107,10 +106,10 @@ class RankCheck {
                            static_cast<std::size_t>(program_.batches));
     for (std::size_t place = 0; place < calls_.size(); ++place) {
       const InputCall& call = calls_[place];
-      const InputAction& action = call.action;
-      if (action.batch < 0 || action.batch >= program_.batches) {
+      const Action& action = call.action;
+      if (action.microbatch < 0 || action.microbatch >= program_.batches) {
         return fault(place, fmt::format("{} is for batch {}, but batches are 0 to {}",
-                                        to_text(action), action.batch, program_.batches - 1));
+                                        to_text(action), action.microbatch, program_.batches - 1));
       }
       if (is_of_host(action.kind) != (call.stream == InputStream::host)) {
         return fault(place,
@@ -119,9 +118,8 @@ class RankCheck {
                                  is_of_host(action.kind) ? "the host does it: host"
                                                          : "the host does NEXT and READ alone"));
       }
-      const auto at =
-          static_cast<std::size_t>(action.kind) * static_cast<std::size_t>(program_.batches) +
-          static_cast<std::size_t>(action.batch);
+      const auto at = input_index(action.kind) * static_cast<std::size_t>(program_.batches) +
+                      static_cast<std::size_t>(action.microbatch);
       if (seen[at]) return fault(place, fmt::format("{} is given twice", to_text(action)));
       seen[at] = true;
       for (const std::uint32_t awaited : call.after) {
@@ -137,21 +135,20 @@ class RankCheck {
   std::optional<InputFault> find_missing() const {
     for (std::int32_t batch = 0; batch < program_.batches; ++batch) {
       const bool steps = program_.steps_after(batch);
-      for (int i = 0; i < input_kind_count; ++i) {
-        const auto kind = static_cast<InputKind>(i);
+      for (const Kind kind : input_kinds) {
         const std::uint32_t place = places_.of(kind, batch);
         const bool is_there = place != InputPlaces::none;
         if (is_optional(kind)) continue;
         if (is_of_step(kind) && !steps) {
           if (is_there) {
             return fault(place, fmt::format("{} is there, but no step ends with batch {}",
-                                            to_text(InputAction{kind, batch}), batch));
+                                            to_text(input_action(kind, batch)), batch));
           }
           continue;
         }
         if (!is_there) {
           return fault(calls_.size(),
-                       fmt::format("{} is missing", to_text(InputAction{kind, batch})));
+                       fmt::format("{} is missing", to_text(input_action(kind, batch))));
         }
       }
     }
@@ -162,47 +159,47 @@ class RankCheck {
     return ordering_->precedes(first, second);
   }
   // Checks that a call comes after another one, if that exists.
-  std::optional<InputFault> expect(std::uint32_t place, InputKind kind, std::int32_t batch) const {
+  std::optional<InputFault> expect(std::uint32_t place, Kind kind, std::int32_t batch) const {
     const std::uint32_t first = places_.of(kind, batch);
     if (first == InputPlaces::none || precedes(first, place)) return std::nullopt;
-    const InputAction& action = calls_[place].action;
+    const Action& action = calls_[place].action;
     return fault(place, fmt::format("{} may start before {} has ended: no stream and no `after` "
                                     "puts it after that",
-                                    to_text(action), to_text(InputAction{kind, batch})));
+                                    to_text(action), to_text(input_action(kind, batch))));
   }
 
   std::optional<InputFault> find_race(std::uint32_t place) const {
-    const auto [kind, batch] = calls_[place].action;
-    for (const InputKind need : needs_of(kind)) {
+    const Kind kind = calls_[place].action.kind;
+    const std::int32_t batch = calls_[place].action.microbatch;
+    for (const Kind need : needs_of(kind)) {
       if (auto fault = expect(place, need, batch)) return fault;
     }
     const std::int32_t first = batch - batch % program_.accumulate;  // the first of its step
     switch (kind) {
-      case InputKind::LOOKUP:
-        return expect(place, InputKind::UPDATE, batch - (program_.is_stale ? 2 : 1));
-      case InputKind::UPDATE:
+      case Kind::LOOKUP: return expect(place, Kind::UPDATE, batch - (program_.is_stale ? 2 : 1));
+      case Kind::UPDATE:
         if (program_.is_stale) {
-          if (auto fault = expect(place, InputKind::LOOKUP, batch + 1)) return fault;
+          if (auto fault = expect(place, Kind::LOOKUP, batch + 1)) return fault;
         }
-        return expect(place, InputKind::UPDATE, batch - 1);
-      case InputKind::BOTTOM:
-      case InputKind::TOP: return expect(place, InputKind::OPTIMIZER, first - 1);
-      case InputKind::TOP_BACKWARD:
+        return expect(place, Kind::UPDATE, batch - 1);
+      case Kind::BOTTOM:
+      case Kind::TOP: return expect(place, Kind::DENSE_STEP, first - 1);
+      case Kind::TOP_BACKWARD:
         if (auto fault = find_uncleared(place, first)) return fault;
-        return expect(place, InputKind::TOP_BACKWARD, batch - 1);
-      case InputKind::BOTTOM_BACKWARD: return expect(place, InputKind::BOTTOM_BACKWARD, batch - 1);
-      case InputKind::ZERO_GRAD: return find_early_clearing(place, first);
+        return expect(place, Kind::TOP_BACKWARD, batch - 1);
+      case Kind::BOTTOM_BACKWARD: return expect(place, Kind::BOTTOM_BACKWARD, batch - 1);
+      case Kind::ZERO_GRAD: return find_early_clearing(place, first);
       default: return std::nullopt;
     }
   }
 
   // Checks that gradients are cleared between a step and the first backward of the next one.
   std::optional<InputFault> find_uncleared(std::uint32_t place, std::int32_t first) const {
-    const std::int32_t batch = calls_[place].action.batch;
+    const std::int32_t batch = calls_[place].action.microbatch;
     if (batch != first || first == 0) return std::nullopt;
-    const std::uint32_t step = places_.of(InputKind::OPTIMIZER, first - 1);
+    const std::uint32_t step = places_.of(Kind::DENSE_STEP, first - 1);
     for (std::int32_t of = first - program_.accumulate; of <= batch; ++of) {
-      const std::uint32_t clears = places_.of(InputKind::ZERO_GRAD, of);
+      const std::uint32_t clears = places_.of(Kind::ZERO_GRAD, of);
       if (clears == InputPlaces::none) continue;
       if (precedes(step, clears) && precedes(clears, place)) return std::nullopt;
     }
@@ -211,20 +208,20 @@ class RankCheck {
   }
 
   std::optional<InputFault> find_early_clearing(std::uint32_t place, std::int32_t first) const {
-    const std::uint32_t backward = places_.of(InputKind::TOP_BACKWARD, first);
-    const std::uint32_t earlier = places_.of(InputKind::OPTIMIZER, first - 1);
+    const std::uint32_t backward = places_.of(Kind::TOP_BACKWARD, first);
+    const std::uint32_t earlier = places_.of(Kind::DENSE_STEP, first - 1);
     if ((earlier == InputPlaces::none || precedes(earlier, place)) && precedes(place, backward)) {
       return std::nullopt;
     }
     const std::int32_t last = std::min(first + program_.accumulate, program_.batches) - 1;
-    const std::uint32_t next = places_.of(InputKind::TOP_BACKWARD, last + 1);
-    if (precedes(places_.of(InputKind::OPTIMIZER, last), place) &&
+    const std::uint32_t next = places_.of(Kind::TOP_BACKWARD, last + 1);
+    if (precedes(places_.of(Kind::DENSE_STEP, last), place) &&
         (next == InputPlaces::none || precedes(place, next))) {
       return std::nullopt;
     }
     return fault(place, fmt::format("{} may clear gradients that {} is yet to use",
                                     to_text(calls_[place].action),
-                                    to_text(InputAction{InputKind::OPTIMIZER, last})));
+                                    to_text(input_action(Kind::DENSE_STEP, last))));
   }
 
   const InputProgram& program_;
@@ -241,7 +238,7 @@ std::optional<InputFault> find_other_order(const InputProgram& program) {
     Order order;
     const InputCalls& calls = program.calls[static_cast<std::size_t>(rank)];
     for (std::uint32_t place = 0; place < calls.size(); ++place) {
-      if (is_collective(calls[place].action.kind)) {
+      if (is_meeting(calls[place].action.kind)) {
         order[index_of(calls[place].stream)].push_back(place);
       }
     }
@@ -284,14 +281,14 @@ InputPlaces::InputPlaces(const InputCalls& calls, int batches)
       places_(static_cast<std::size_t>(input_kind_count) * static_cast<std::size_t>(batches),
               none) {
   for (std::uint32_t place = 0; place < calls.size(); ++place) {
-    const InputAction& action = calls[place].action;
-    places_[static_cast<std::size_t>(action.kind) * static_cast<std::size_t>(batches) +
-            static_cast<std::size_t>(action.batch)] = place;
+    const Action& action = calls[place].action;
+    places_[input_index(action.kind) * static_cast<std::size_t>(batches) +
+            static_cast<std::size_t>(action.microbatch)] = place;
   }
 }
 
-std::vector<InputKind> needs_of(InputKind kind) {
-  using enum InputKind;
+std::vector<Kind> needs_of(Kind kind) {
+  using enum Kind;
   switch (kind) {
     case NEXT:
     case ZERO_GRAD: return {};
@@ -311,9 +308,9 @@ std::vector<InputKind> needs_of(InputKind kind) {
     case BOTTOM_BACKWARD: return {TOP_BACKWARD};
     case REDUCE_TOP: return {TOP_BACKWARD};
     case REDUCE_BOTTOM: return {BOTTOM_BACKWARD};
-    case OPTIMIZER: return {REDUCE_TOP, REDUCE_BOTTOM};
+    case DENSE_STEP: return {REDUCE_TOP, REDUCE_BOTTOM};
+    default: return {};
   }
-  return {};
 }
 
 std::optional<InputFault> find_fault(const InputProgram& program) {

@@ -18,7 +18,7 @@
 namespace pipesim {
 
 struct InputCall {
-  InputAction action;
+  Action action;
   InputStream stream = InputStream::compute;
   // What it waits for besides the earlier calls of its stream: indices in the same rank's list,
   // before its own, ascending.
@@ -65,7 +65,7 @@ std::optional<InputFault> find_fault(const InputProgram& program);
 
 // The kinds that produce what an action of this kind reads, for the same batch and rank; PREPARE
 // and PREFETCH if the batch has them. traces/FORMAT.md has the whole table.
-std::vector<InputKind> needs_of(InputKind kind);
+std::vector<Kind> needs_of(Kind kind);
 
 // The index in a rank's list of each kind's action for each batch.
 class InputPlaces {
@@ -76,9 +76,9 @@ class InputPlaces {
   // Calls have batches below that number.
   InputPlaces(const InputCalls& calls, int batches);
   // None if there is none, or no such batch.
-  std::uint32_t of(InputKind kind, std::int32_t batch) const {
+  std::uint32_t of(Kind kind, std::int32_t batch) const {
     if (batch < 0 || batch >= batches_) return none;
-    return places_[static_cast<std::size_t>(kind) * static_cast<std::size_t>(batches_) +
+    return places_[input_index(kind) * static_cast<std::size_t>(batches_) +
                    static_cast<std::size_t>(batch)];
   }
 

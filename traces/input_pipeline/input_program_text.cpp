@@ -143,7 +143,7 @@ class InputProgramReader {
     open_ = 0;
   }
 
-  InputAction action_of(std::string_view word) const {
+  Action action_of(std::string_view word) const {
     const auto action = parse_input_action(word);
     if (!action) fail(quote(word) + " is not an action; one is a kind and a batch: COPY0");
     return *action;
@@ -157,8 +157,8 @@ class InputProgramReader {
       fail("after its action a call has nothing, or `after` and the actions it waits for");
     }
     for (std::size_t i = 3; i < words.size(); ++i) {
-      const InputAction awaited = action_of(words[i]);
-      const auto found = places_.find({awaited.kind, awaited.batch});
+      const Action awaited = action_of(words[i]);
+      const auto found = places_.find({awaited.kind, awaited.microbatch});
       if (found == places_.end()) {
         fail(fmt::format("{} waits for {}, which its rank has not called before it",
                          to_text(call.action), to_text(awaited)));
@@ -168,7 +168,7 @@ class InputProgramReader {
     std::ranges::sort(call.after);
     call.after.erase(std::unique(call.after.begin(), call.after.end()), call.after.end());
     const auto place = static_cast<std::uint32_t>(program_.calls.back().size());
-    places_.try_emplace({call.action.kind, call.action.batch}, place);
+    places_.try_emplace({call.action.kind, call.action.microbatch}, place);
     program_.calls.back().push_back(std::move(call));
     lines_.back().push_back(line_);
   }
@@ -180,7 +180,7 @@ class InputProgramReader {
   int line_ = 0;
   int open_ = 0;                         // ranks whose calls are being read
   std::vector<std::vector<int>> lines_;  // of each call
-  std::map<std::pair<InputKind, std::int32_t>, std::uint32_t> places_;  // of the open ranks
+  std::map<std::pair<Kind, std::int32_t>, std::uint32_t> places_;  // of the open ranks
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ struct InputRun {
 };
 
 // Nanoseconds by kind.
-using InputTimes = std::array<std::int64_t, input_kind_count>;
+using InputTimes = std::array<std::int64_t, kind_count>;
 
 // What a rank's compute stream did, or waited for. The parts sum to the makespan.
 //
@@ -86,7 +86,7 @@ struct InputMetrics {
     int batches_in_flight = 0;  // the most: from the start of COPY to the end of its last use
 
     // The part of a kind's time that is neither busy nor exposed.
-    std::int64_t hidden_ns(InputKind kind) const {
+    std::int64_t hidden_ns(Kind kind) const {
       const auto i = static_cast<std::size_t>(kind);
       return total[i] - busy_by_kind[i] - exposed[i];
     }

@@ -127,7 +127,7 @@ class InputTasks {
   // The task that waits for the host and for other calls.
   TaskId first_task(std::uint32_t node) const {
     if (stands_on_host(node)) return task_of(node, Part::host);
-    return task_of(node, is_collective(call(node).action.kind) ? Part::coming : Part::work);
+    return task_of(node, is_meeting(call(node).action.kind) ? Part::coming : Part::work);
   }
 
   void add(int at) {
@@ -146,7 +146,7 @@ class InputTasks {
       if (own.stream == InputStream::host) continue;
       plan_.need_signal(first_task(node));  // from the host
       plan_.append(stream_of(rank, own.stream), first_task(node));
-      if (!is_collective(own.action.kind)) continue;
+      if (!is_meeting(own.action.kind)) continue;
       plan_.append(stream_of(rank, own.stream), task_of(node, Part::work));
       plan_.need_signal(task_of(node, Part::work));  // from the last rank to arrive
     }
@@ -161,11 +161,11 @@ class InputTasks {
 
   // The parts of a collective are those of one kind and batch.
   void group_parts() {
-    std::map<std::pair<InputKind, std::int32_t>, std::uint32_t> numbers;
+    std::map<std::pair<Kind, std::int32_t>, std::uint32_t> numbers;
     for (std::uint32_t node = 0; node < groups_.size(); ++node) {
-      const InputAction& action = call(node).action;
-      if (!is_collective(action.kind)) continue;
-      const auto [at, is_new] = numbers.try_emplace({action.kind, action.batch},
+      const Action& action = call(node).action;
+      if (!is_meeting(action.kind)) continue;
+      const auto [at, is_new] = numbers.try_emplace({action.kind, action.microbatch},
                                                     static_cast<std::uint32_t>(parts_.size()));
       if (is_new) parts_.emplace_back();
       groups_[node] = at->second;

@@ -160,7 +160,7 @@ class InputTraceWriter {
   // Since when an action has blocked its stream, or the host.
   static std::int64_t waits_from(const InputCall& call, const InputSpan& span) {
     if (call.stream == InputStream::host) return span.called_ns;
-    return is_collective(call.action.kind) ? span.ready_ns : span.start_ns;
+    return is_meeting(call.action.kind) ? span.ready_ns : span.start_ns;
   }
 
   void write(const InputEntry& entry) {
@@ -178,13 +178,14 @@ class InputTraceWriter {
                     thread_of(entry.rank, InputStream::host), times.issued_ns);
         return put(R"(,"args":{{"calls":"{}"}}}})", name);
       case InputLine::action: {
-        const InputAction& action = own.action;
-        begin_slice(entry, name, input_group_name(group_of(action.kind)),
-                    batch_colours[static_cast<std::size_t>(action.batch) % batch_colours.size()],
-                    tid, times.end_ns);
+        const Action& action = own.action;
+        begin_slice(
+            entry, name, input_group_name(input_group_of(action.kind)),
+            batch_colours[static_cast<std::size_t>(action.microbatch) % batch_colours.size()], tid,
+            times.end_ns);
         return put(R"(,"args":{{"kind":"{}","batch":{},"rank":{},"stream":"{}","called_ns":{},)"
                    R"("issued_ns":{},"ready_ns":{}}}}})",
-                   input_kind_name(action.kind), action.batch, entry.rank,
+                   kind_name(action.kind), action.microbatch, entry.rank,
                    input_stream_name(own.stream), times.called_ns, times.issued_ns, times.ready_ns);
       }
       case InputLine::flow_start:

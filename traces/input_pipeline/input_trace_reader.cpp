@@ -25,7 +25,7 @@ constexpr std::string_view input_trace_format = "pipesim-input-trace";
 // An action as read from an event.
 struct ToldAction {
   std::int64_t index = 0;  // of the event
-  InputAction action;
+  Action action;
   std::int32_t rank = 0;
   std::optional<InputStream> stream;  // if given
   InputSpan span;
@@ -78,7 +78,7 @@ class InputTraceReader {
     if (!kind) fail(event.index, "unknown kind " + quote(kind_text));
     ToldAction told;
     told.index = event.index;
-    told.action = {*kind, static_cast<std::int32_t>(number(event, "batch", max_count))};
+    told.action = input_action(*kind, static_cast<std::int32_t>(number(event, "batch", max_count)));
     told.rank = static_cast<std::int32_t>(number(event, "rank", max_count));
     if (const std::string_view name = event.argument("stream"); !name.empty()) {
       told.stream = parse_input_stream(name);
@@ -168,7 +168,7 @@ class InputTraceReader {
     for (const ToldAction& told : told_) {
       const auto rank = static_cast<std::size_t>(told.rank);
       const std::uint32_t place = told.rank < program.ranks()
-                                      ? places[rank].of(told.action.kind, told.action.batch)
+                                      ? places[rank].of(told.action.kind, told.action.microbatch)
                                       : InputPlaces::none;
       const std::string name = fmt::format("{} of rank {}", to_text(told.action), told.rank);
       if (place == InputPlaces::none) fail(told.index, name + " is not in the program");

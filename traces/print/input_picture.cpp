@@ -42,7 +42,7 @@ constexpr std::array<KindSign, input_kind_count> kind_signs{{{'N', "next batch"}
 constexpr char call_sign = ':';  // the host calls another action
 constexpr char wait_sign = '~';  // a collective waits for other ranks
 
-const KindSign& sign_of(InputKind kind) { return kind_signs[static_cast<std::size_t>(kind)]; }
+const KindSign& sign_of(Kind kind) { return kind_signs[input_index(kind)]; }
 
 // The part of the run that is drawn.
 struct PictureWindow {
@@ -57,8 +57,8 @@ PictureWindow window_of(const InputRun& run, int rank, int columns) {
   PictureWindow all{0, 0, 0, batches - 1};
   const auto& spans = run.spans[static_cast<std::size_t>(rank)];
   for (std::size_t place = 0; place < spans.size(); ++place) {
-    const InputAction& action = run.program.calls[static_cast<std::size_t>(rank)][place].action;
-    auto& end = ends[static_cast<std::size_t>(action.batch)];
+    const Action& action = run.program.calls[static_cast<std::size_t>(rank)][place].action;
+    auto& end = ends[static_cast<std::size_t>(action.microbatch)];
     end = std::max(end, spans[place].end_ns);
     all.end_ns = std::max(all.end_ns, end);
   }
@@ -151,7 +151,7 @@ class InputPicture {
       const InputSpan& span = spans_[place];
       if (calls_[place].stream == stream) {
         cells.add(span.start_ns, span.end_ns, place);
-        if (is_collective(calls_[place].action.kind)) {
+        if (is_meeting(calls_[place].action.kind)) {
           cells.add(span.ready_ns, span.start_ns, 2 * count + place);
         }
       } else if (stream == InputStream::host) {
@@ -185,12 +185,12 @@ class InputPicture {
       has_calls_ = true;
       return paint(std::string(width, call_sign), InputGroup::host, terminal_.colour);
     }
-    const InputAction& action = calls_[mark].action;
+    const Action& action = calls_[mark].action;
     is_drawn_[static_cast<std::size_t>(action.kind)] = true;
-    std::string label = fmt::format("{}{}", sign_of(action.kind).letter, action.batch);
+    std::string label = fmt::format("{}{}", sign_of(action.kind).letter, action.microbatch);
     if (label.size() > width) label.resize(1);
     label.resize(width, terminal_.colour ? ' ' : '-');
-    return paint(label, group_of(action.kind), terminal_.colour);
+    return paint(label, input_group_of(action.kind), terminal_.colour);
   }
 
   std::string legend() const {
@@ -211,11 +211,10 @@ class InputPicture {
     const auto painted = [&](char sign, InputGroup group) {
       return paint(std::string(1, sign), group, terminal_.colour);
     };
-    for (int i = 0; i < input_kind_count; ++i) {
-      const auto kind = static_cast<InputKind>(i);
-      if (!is_drawn_[static_cast<std::size_t>(i)]) continue;
+    for (const Kind kind : input_kinds) {
+      if (!is_drawn_[static_cast<std::size_t>(kind)]) continue;
       const KindSign& sign = sign_of(kind);
-      add(painted(sign.letter, group_of(kind)), sign.meaning);
+      add(painted(sign.letter, input_group_of(kind)), sign.meaning);
     }
     if (has_calls_) add(painted(call_sign, InputGroup::host), "calls others");
     if (has_waits_) add(std::string(1, wait_sign), "waits for other ranks");
@@ -231,7 +230,7 @@ class InputPicture {
   std::string title_;
   TimeScale scale_{0, 0, 1};
   std::array<bool, input_stream_count> is_used_{};
-  std::array<bool, input_kind_count> is_drawn_{};
+  std::array<bool, kind_count> is_drawn_{};
   bool has_calls_ = false, has_waits_ = false, has_dots_ = false;
 };
 

@@ -61,15 +61,14 @@ std::string kind_table(const InputRun& run, const InputMetrics& metrics, int wid
     exposed.cells.push_back(unit.text(exposed_ns / batches));
     share.cells.push_back(share_of(busy_ns + exposed_ns, metrics.makespan_ns));
   };
-  for (int i = 0; i < input_kind_count; ++i) {
-    const auto kind = static_cast<InputKind>(i);
+  for (const Kind kind : input_kinds) {
     const auto mean = [&](auto times) {
       return mean_over_ranks(metrics, [&](const InputMetrics::Rank& rank) {
-        return (rank.*times)[static_cast<std::size_t>(i)];
+        return (rank.*times)[static_cast<std::size_t>(kind)];
       });
     };
-    add(input_kind_name(kind), mean(&InputMetrics::Rank::total),
-        mean(&InputMetrics::Rank::busy_by_kind), mean(&InputMetrics::Rank::exposed),
+    add(kind_name(kind), mean(&InputMetrics::Rank::total), mean(&InputMetrics::Rank::busy_by_kind),
+        mean(&InputMetrics::Rank::exposed),
         mean_over_ranks(metrics, [&](const auto& rank) { return rank.hidden_ns(kind); }));
   }
   const auto add_wait = [&](std::string_view name, std::int64_t InputMetrics::Rank::*part) {
@@ -125,9 +124,9 @@ std::string most_exposed(const InputMetrics& metrics) {
     const std::int64_t mean = mean_over_ranks(metrics, part);
     if (mean > most.first) most = {mean, std::string(name)};
   };
-  for (int i = 0; i < input_kind_count; ++i) {
-    consider(input_kind_name(static_cast<InputKind>(i)),
-             [&](const auto& rank) { return rank.exposed[static_cast<std::size_t>(i)]; });
+  for (const Kind kind : input_kinds) {
+    consider(kind_name(kind),
+             [&](const auto& rank) { return rank.exposed[static_cast<std::size_t>(kind)]; });
   }
   consider("the host's calls", [](const auto& rank) { return rank.host_ns; });
   consider("other ranks", [](const auto& rank) { return rank.skew_ns; });

@@ -39,8 +39,8 @@ class CauseSearch {
   InputCauses run() {
     std::vector<InputCause> kinds;
     kinds.push_back(cause(std::nullopt, std::nullopt));
-    for (int kind = 0; kind < input_kind_count; ++kind) {
-      kinds.push_back(cause(static_cast<InputKind>(kind), std::nullopt));
+    for (const Kind kind : input_kinds) {
+      kinds.push_back(cause(kind, std::nullopt));
     }
     sort(kinds);
     std::vector<InputCause> all = kinds;
@@ -72,7 +72,7 @@ class CauseSearch {
   }
 
   // With the predicted times of that kind, or of the host's calls.
-  InputCause cause(std::optional<InputKind> kind, std::optional<int> rank) const {
+  InputCause cause(std::optional<Kind> kind, std::optional<int> rank) const {
     RunTimes times = measured_;
     bool differs = false;
     for (std::size_t at = 0; at < times.size(); ++at) {

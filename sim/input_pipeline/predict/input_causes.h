@@ -14,9 +14,9 @@
 namespace pipesim {
 
 struct InputCause {
-  std::optional<InputKind> kind;  // none: the host's calls
-  std::optional<int> rank;        // none: all of them
-  std::int64_t effect_ns = 0;     // per steady iteration; positive: lost by the run
+  std::optional<Kind> kind;    // none: the host's calls
+  std::optional<int> rank;     // none: all of them
+  std::int64_t effect_ns = 0;  // per steady iteration; positive: lost by the run
 };
 
 struct InputCauses {

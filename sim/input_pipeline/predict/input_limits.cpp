@@ -7,13 +7,13 @@
 namespace pipesim {
 
 const std::vector<InputPart>& input_parts() {
-  using enum InputKind;
+  using enum Kind;
   static const std::vector<InputPart> parts{
       {"taking and copying batches", {NEXT, COPY, PREPARE}},
       {"the exchange of ids", {SPLITS, READ, IDS}},
       {"rows: prefetch, lookup, update", {PREFETCH, LOOKUP, UPDATE}},
       {"the exchange of pooled rows", {OUTPUT, OUTPUT_BACKWARD}},
-      {"the dense part", {BOTTOM, TOP, TOP_BACKWARD, BOTTOM_BACKWARD, OPTIMIZER, ZERO_GRAD}},
+      {"the dense part", {BOTTOM, TOP, TOP_BACKWARD, BOTTOM_BACKWARD, DENSE_STEP, ZERO_GRAD}},
       {"the sums of dense gradients", {REDUCE_TOP, REDUCE_BOTTOM}},
       {"the host's calls", {}, true},
   };
@@ -22,13 +22,13 @@ const std::vector<InputPart>& input_parts() {
 
 InputCosts with_free(InputCosts costs, const InputPart& part) {
   for (int rank = 0; rank < costs.ranks(); ++rank) {
-    for (const InputKind kind : part.kinds) {
+    for (const Kind kind : part.kinds) {
       costs.of(rank, kind).duration_ns = 0;
       costs.of(rank, kind).bytes = 0;
     }
     if (!part.is_host) continue;
-    for (int kind = 0; kind < input_kind_count; ++kind) {
-      costs.of(rank, static_cast<InputKind>(kind)).host_ns = 0;
+    for (const Kind kind : input_kinds) {
+      costs.of(rank, kind).host_ns = 0;
     }
   }
   return costs;

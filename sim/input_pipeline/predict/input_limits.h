@@ -13,7 +13,7 @@ namespace pipesim {
 // Kinds that one would optimize together.
 struct InputPart {
   std::string_view name;  // "the exchange of ids"
-  std::vector<InputKind> kinds;
+  std::vector<Kind> kinds;
   bool is_host = false;  // the host's calls, in addition to those kinds
 };
 const std::vector<InputPart>& input_parts();

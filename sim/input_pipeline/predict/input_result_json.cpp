@@ -9,7 +9,7 @@ Json limits_json(const std::vector<InputLimit>& limits) {
   Json list = Json::array();
   for (const InputLimit& limit : limits) {
     Json kinds = Json::array();
-    for (const InputKind kind : limit.part->kinds) kinds.push_back(input_kind_name(kind));
+    for (const Kind kind : limit.part->kinds) kinds.push_back(kind_name(kind));
     list.push_back({{"what", limit.part->name},
                     {"kinds", std::move(kinds)},
                     {"steady_iteration_ns", limit.steady_iteration_ns},

@@ -19,9 +19,9 @@ std::vector<CallWork> work_of(const InputProgram& program, const InputCosts& cos
   std::vector<CallWork> works;
   works.reserve(static_cast<std::size_t>(program.size()));
   for (int rank = 0; rank < program.ranks(); ++rank) {
-    std::array<CallWork, input_kind_count> by_kind;
-    for (int kind = 0; kind < input_kind_count; ++kind) {
-      const InputWork& given = costs.of(rank, static_cast<InputKind>(kind));
+    std::array<CallWork, kind_count> by_kind;
+    for (const Kind kind : input_kinds) {
+      const InputWork& given = costs.of(rank, kind);
       CallWork& work = by_kind[static_cast<std::size_t>(kind)];
       work = {given.host_ns, given.duration_ns, given.bytes};
       if (given.links.empty() || given.bytes == 0) continue;

@@ -68,8 +68,7 @@ void apply(const InputTimeChange& change, InputCosts& costs) {
   }
   for (int rank = 0; rank < costs.ranks(); ++rank) {
     if (change.rank.value_or(rank) != rank) continue;
-    for (int i = 0; i < input_kind_count; ++i) {
-      const auto kind = static_cast<InputKind>(i);
+    for (const Kind kind : input_kinds) {
       if (change.kind.value_or(kind) != kind) continue;
       InputWork& work = costs.of(rank, kind);
       work.duration_ns = scaled(work.duration_ns, change.factor);

@@ -17,7 +17,7 @@ namespace pipesim {
 
 // Multiplies the time of actions: of a kind, a rank, or both.
 struct InputTimeChange {
-  std::optional<InputKind> kind;
+  std::optional<Kind> kind;
   std::optional<int> rank;
   double factor = 1;
 };
