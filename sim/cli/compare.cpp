@@ -49,7 +49,7 @@ bool are_input_traces(const CompareFlags& flags, const CommandLine& command) {
                     printable(flags.files[first ? 0 : 1]), printable(flags.files[first ? 1 : 0])));
   }
   if (!first) return false;
-  const std::string other = command.first_given({"traces", "--json"});
+  const std::string other = command.first_given({"traces", "--json", "--operations"});
   if (flags.files.size() > 2 || !other.empty()) {
     throw input_error(fmt::format("{}: it does not apply to runs of an input pipeline",
                                   flags.files.size() > 2 ? quote(flags.files[2]) : other));
@@ -62,7 +62,8 @@ void run(const CompareFlags& flags, const CommandLine& command) {
     throw input_error("compare: give a predicted trace and a measured one");
   }
   if (are_input_traces(flags, command)) {
-    return compare_input_runs(flags.files[0], flags.files[1], flags.json);
+    check_outputs(named_files(flags));
+    return compare_input_runs(flags.files[0], flags.files[1], flags.json, flags.operations);
   }
   if (flags.html && flags.html->ends_with(".gz")) {
     throw input_error("--html: a page is written as plain HTML; omit .gz");

@@ -7,10 +7,12 @@
 #include <optional>
 #include <utility>
 
+#include "sim/compare/join_inputs.h"
 #include "sim/input_pipeline/calibrate_input.h"
-#include "sim/input_pipeline/predict/input_causes.h"
 #include "sim/input_pipeline/predict/what_if_input.h"
 #include "sim/report/input_comparison.h"
+#include "sim/report/json.h"
+#include "sim/report/report.h"
 #include "sim/report/words.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -123,44 +125,6 @@ std::string input_costs_text(const InputCosts& costs, const Terminal& terminal) 
   return table(labels, {{"", columns}}, static_cast<std::size_t>(terminal.width));
 }
 
-std::string cause_name(const InputCause& cause) {
-  std::string name = cause.kind ? std::string(kind_name(*cause.kind)) : "the host's calls";
-  if (cause.rank) name += fmt::format(" of rank {}", *cause.rank);
-  return name;
-}
-
-// Effects below a thousandth of a batch are not worth a line.
-bool matters(std::int64_t effect_ns, const InputCauses& causes) {
-  return std::abs(static_cast<double>(effect_ns)) * 1000 > static_cast<double>(causes.measured_ns);
-}
-
-std::string input_causes_text(const InputCauses& causes, const Terminal& terminal) {
-  constexpr int most_lines = 10;
-  std::string lines;
-  int count = 0;
-  for (const InputCause& cause : causes.causes) {
-    if (!matters(cause.effect_ns, causes) || count == most_lines) continue;
-    lines += fmt::format("{:>12}  {}\n", signed_time(cause.effect_ns), cause_name(cause));
-    ++count;
-  }
-  if (matters(causes.unexplained_ns(), causes)) {
-    lines += fmt::format("{:>12}  no action: it starts later than what it waited for\n",
-                         signed_time(causes.unexplained_ns()));
-  }
-  if (lines.empty()) return {};
-  return wrap("\nCauses, and the time per batch that each alone costs:\n" + lines, terminal.width);
-}
-
-Json input_causes_json(const InputCauses& causes) {
-  Json list = Json::array();
-  for (const InputCause& cause : causes.causes) {
-    list.push_back({{"kind", cause.kind ? Json(kind_name(*cause.kind)) : Json("host")},
-                    {"rank", cause.rank},
-                    {"effect_ns", cause.effect_ns}});
-  }
-  return list;
-}
-
 std::string notes_text(const std::vector<std::string>& notes, int width) {
   std::string text;
   for (const std::string& note : notes) text += wrap("Note: " + note + ".", width) + "\n";
@@ -228,21 +192,28 @@ void report_input_run(const std::string& trace, bool json) {
   print(json ? input_report_json(run, metrics) : input_report(run, metrics, standard_output()));
 }
 
-void compare_input_runs(const std::string& predicted, const std::string& measured, bool json) {
+void compare_input_runs(const std::string& predicted, const std::string& measured, bool json,
+                        const std::optional<std::string>& operations) {
+  // Opened first: an output that can't be written fails before the work.
+  std::optional<OutputFile> file;
+  if (operations) file.emplace(*operations, operations->ends_with(".gz"));
   const InputRun first = read_input_run(predicted), second = read_input_run(measured);
-  const InputComparison comparison = compare_inputs(first, second, predicted, measured);
-  const InputCauses causes = find_input_causes(first, second);
+  const InputComparison inputs = compare_inputs(first, second, predicted, measured);
+  const Comparison comparison = compare(first, second);
+  if (file) {
+    file->write(operations_csv(comparison));
+    file->commit();
+  }
   if (json) {
-    Json all = input_comparison_json(first, second, comparison, predicted, measured);
-    all["replayed_ns"] = causes.replayed_ns;
-    all["unexplained_ns"] = causes.unexplained_ns();
-    all["root_causes"] = input_causes_json(causes);
+    Json all = input_comparison_json(first, second, inputs, predicted, measured);
+    all["gap_ns"] = gap_json(comparison);
+    all["root_causes"] = causes_json(comparison);
     print(all.dump(2) + "\n");
     return;
   }
   const Terminal terminal = standard_output();
-  print(input_comparison_report(first, second, comparison, terminal) +
-        input_causes_text(causes, terminal));
+  print(input_comparison_report(first, second, inputs, terminal) + "\n" +
+        gap_table(comparison, terminal.width) + "\n" + cause_list(comparison, terminal.width));
 }
 
 }  // namespace pipesim::cli

@@ -1,6 +1,7 @@
 // Commands on recorded runs, for the run of an input pipeline.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
 // `pipesim report`: one run.
 void report_input_run(const std::string& trace, bool json);
 
-// `pipesim compare`: two runs of one program.
-void compare_input_runs(const std::string& predicted, const std::string& measured, bool json);
+// `pipesim compare`: two runs of one program; `operations` is a CSV of them, if wanted.
+void compare_input_runs(const std::string& predicted, const std::string& measured, bool json,
+                        const std::optional<std::string>& operations);
 
 }  // namespace pipesim::cli

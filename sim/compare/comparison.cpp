@@ -273,6 +273,26 @@ std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
   return peaks;
 }
 
+Replayed replay_both(Comparison& comparison, P2p mode) {
+  const Operations& operations = comparison.operations;
+  Replayed replayed{{order_of(operations, predicted_side, mode, false),
+                     order_of(operations, measured_side, mode, false)},
+                    {},
+                    CommonOrders(operations, mode)};
+  for (const Side side : both_sides) {
+    const Order& order = replayed.orders[side];
+    Values& values = replayed.values[side] = values_of(operations, side, order);
+    SideResult& own = comparison.sides[side];
+    own.played = play(operations, order, values);
+    own.critical_path = parts_of_path(operations, side, own.played, values);
+  }
+  comparison.gap = gap_between(operations, replayed.common, replayed.orders, replayed.values);
+  comparison.lateness = explain(comparison, replayed.values);
+  check_order(comparison);
+  comparison.divergence = find_divergence(comparison);
+  return replayed;
+}
+
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
   if (const std::string why = stages_differ(predicted, measured); !why.empty()) {
     throw work_error(fmt::format("{} and {}: {}; `pipesim compare` compares their ranks",
@@ -307,25 +327,15 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
   // Both runs are played by the prediction's rules for transfers.
   const P2p mode = mode_of(predicted);
   comparison.noise.taken_fraction = taken_fraction(measured.spans_of(executed));
-  const std::array orders{order_of(operations, predicted_side, mode, false),
-                          order_of(operations, measured_side, mode, false)};
-  const std::array values{values_of(operations, predicted_side, orders[predicted_side]),
-                          values_of(operations, measured_side, orders[measured_side])};
+  const Replayed replayed = replay_both(comparison, mode);
   for (const Side side : both_sides) {
     SideResult& own = comparison.sides[side];
-    own.played = play(operations, orders[side], values[side]);
-    own.critical_path = parts_of_path(operations, side, own.played, values[side]);
     own.ranks = metrics_of(operations, side, own.played.makespan_ns);
     own.global_bubble = global_bubble(own.ranks, own.played.makespan_ns);
     own.peaks = memory_peaks(side == predicted_side ? predicted : measured);
   }
-  const CommonOrders common(operations, mode);
-  comparison.gap = gap_between(operations, common, orders, values);
   const SideResult& run = comparison.sides[measured_side];
   comparison.gap[Term::clock] = run.makespan_ns - run.played.makespan_ns;
-  comparison.lateness = explain(comparison, values);
-  check_order(comparison);
-  comparison.divergence = find_divergence(comparison);
   std::vector<std::int64_t> makespans;
   for (const RecordedIteration& iteration : measured.iterations) {
     makespans.push_back(iteration.makespan_ns);
@@ -336,8 +346,8 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
   comparison.saves = compare_saves(predicted, measured);
   const bool exact =
       predicted.about.source == Source::predicted && measured.about.source == Source::predicted;
-  const History history = history_of(predicted, measured, operations, values, mode);
-  find_root_causes(common, orders, values, differences_between(operations, values, history, exact),
+  const History history = history_of(predicted, measured, operations, replayed.values, mode);
+  find_root_causes(replayed, differences_between(operations, replayed.values, history, exact),
                    comparison);
   return comparison;
 }

@@ -145,10 +145,20 @@ std::vector<MemoryPeak> memory_peaks(const RecordedRun& run);
 // differ (rank_comparison.h).
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured);
 
-// Finds root causes and noise; a part of compare(). `all`: each side's own order, `values`:
-// what it took.
-void find_root_causes(const CommonOrders& common, const std::array<Order, 2>& all,
-                      const std::array<Values, 2>& values, std::vector<Difference> differences,
+// ---- Parts of compare(), the same for all runs
+
+// Each side's own order and what it took, and the orders of what both have.
+struct Replayed {
+  std::array<Order, 2> orders;
+  std::array<Values, 2> values;
+  CommonOrders common;
+};
+// Replays both sides of joined operations: fills in what they took, the gap between them, who is
+// late and out of order.
+Replayed replay_both(Comparison& comparison, P2p mode);
+
+// Finds root causes and noise.
+void find_root_causes(const Replayed& replayed, std::vector<Difference> differences,
                       Comparison& comparison);
 
 }  // namespace pipesim

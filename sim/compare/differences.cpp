@@ -41,6 +41,7 @@ class Sorter {
 
   std::vector<Difference> run() {
     collect();
+    if (operations_.of_inputs()) find_common();
     for (auto& [key, group] : groups_) sort(group);
     for (auto& [rank, noise] : noise_) {
       if (!noise.parts.empty()) found_.push_back(std::move(noise));
@@ -119,7 +120,9 @@ class Sorter {
         continue;
       }
       const auto cell = forward_of.find(id);
-      if (operations_.communicates(id)) {
+      if (is_of_input(kind) || kind == Kind::IDLE) {
+        put(operations_.communicates(id) ? Term::transfer : Term::compute, rank, stage, kind, id);
+      } else if (operations_.communicates(id)) {
         // What its group takes is one cause.
         const auto [first, is_new] = first_of.try_emplace(kind, rank, stage);
         put(Term::transfer, first->second.first, first->second.second, kind, id);
@@ -138,17 +141,53 @@ class Sorter {
     }
   }
 
+  // Ranks of an input pipeline do the same: what one kind of action takes more on all of them is
+  // one difference, and what single ranks have beside it is theirs.
+  void find_common() {
+    std::map<std::pair<Term, Kind>, std::vector<DifferenceGroup*>> of_kinds;
+    for (auto& [key, group] : groups_) {
+      const Difference& own = group.difference;
+      if (own.term != Term::launch) of_kinds[{own.term, own.kind}].push_back(&group);
+    }
+    common_.assign(operations_.size(), 0);
+    for (const auto& [key, groups] : of_kinds) {
+      if (groups.size() < 2) continue;
+      std::vector<std::int64_t> medians;
+      DifferenceGroup all;
+      for (const DifferenceGroup* group : groups) {
+        std::vector<std::int64_t> more;
+        for (const OperationId id : group->operations) more.push_back(usually_more(key.first, id));
+        medians.push_back(median(std::move(more)));
+        all.operations.insert(all.operations.end(), group->operations.begin(),
+                              group->operations.end());
+      }
+      const std::int64_t common = median(std::move(medians));
+      if (common == 0) continue;
+      all.difference.term = key.first;
+      all.difference.kind = key.second;
+      left_.assign(all.operations.size(), 0);
+      std::vector<std::size_t> places(all.operations.size());
+      std::iota(places.begin(), places.end(), std::size_t{0});
+      settle(all.difference, all, places, std::vector<std::int64_t>(places.size(), common));
+      for (const OperationId id : all.operations) common_[id] = common;
+    }
+  }
+  // What is left of it is a rank's own.
+  std::int64_t common(Term term, OperationId id) const {
+    return common_.empty() || term == Term::launch ? 0 : common_[id];
+  }
+
   void sort(DifferenceGroup& group) {
     Difference& own = group.difference;
     const Term term = own.term;
     std::vector<std::int64_t> more;  // than predicted, by operation
     left_.clear();                   // of what the compared iterations differ by
     for (const OperationId id : group.operations) {
-      more.push_back(usually_more(term, id));
-      left_.push_back(now_more(term, id));
+      more.push_back(usually_more(term, id) - common(term, id));
+      left_.push_back(now_more(term, id) - common(term, id));
     }
-    const std::int64_t common = median(more);
-    if (const auto outstanding = find_outstanding(group, more, common)) {
+    const std::int64_t usual = median(more);
+    if (const auto outstanding = find_outstanding(group, more, usual)) {
       Difference one = own;
       const Action& action = operations_.actions[group.operations[*outstanding]];
       one.microbatch = action.microbatch;
@@ -156,12 +195,12 @@ class Sorter {
         one.stage = action.stage;
         one.kind = action.kind;
       }
-      settle(std::move(one), group, {*outstanding}, {more[*outstanding] - common});
-      more[*outstanding] = common;
+      settle(std::move(one), group, {*outstanding}, {more[*outstanding] - usual});
+      more[*outstanding] = usual;
     }
     // One iteration does not tell what is usual of each; all operations together do.
     const bool is_known = exact_ || varies(measured_side) || more.size() < least_iterations;
-    if (!is_known) std::ranges::fill(more, common);
+    if (!is_known) std::ranges::fill(more, usual);
     std::vector<std::size_t> all(more.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     settle(std::move(own), group, all, more);
@@ -235,6 +274,7 @@ class Sorter {
   std::map<std::tuple<Term, std::int32_t, std::int32_t, Kind, std::int32_t>, DifferenceGroup>
       groups_;
   std::map<std::int32_t, Difference> noise_;  // by rank
+  std::vector<std::int64_t> common_;          // to all ranks, by operation, of its duration
   std::vector<std::int64_t> left_;            // of the group that is sorted, by place
   std::vector<Difference> found_;
 };

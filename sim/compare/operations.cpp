@@ -264,6 +264,11 @@ class Joiner {
 
 }  // namespace
 
+std::string operation_name(const Action& operation) {
+  if (!is_host_call(operation)) return to_text(operation);
+  return "call " + to_text(input_action(input_kinds[operation.number], operation.microbatch));
+}
+
 OperationId Operations::find(const Action& action) const {
   const auto at = std::ranges::lower_bound(actions, action, by_key);
   if (at == actions.end() || ActionKey(*at) != ActionKey(action)) return no_operation;

@@ -12,8 +12,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "traces/input_pipeline/input_action.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim {
@@ -49,6 +51,11 @@ struct Occurrence {
   std::int64_t duration_ns() const { return end_ns - start_ns; }
 };
 
+// Whether it is the host's part of an input pipeline's call; its number is the call's kind.
+inline bool is_host_call(const Action& operation) { return operation.kind == Kind::IDLE; }
+// Its action, or "call COPY3".
+std::string operation_name(const Action& operation);
+
 struct Operations {
   // For either run, sorted by (kind, stage, microbatch).
   std::vector<Action> actions;
@@ -62,6 +69,12 @@ struct Operations {
   std::array<std::vector<std::optional<std::int64_t>>, 2> ended_before_ns;
   // When the first collective started, by the clocks as they are; nothing without any.
   std::array<std::optional<std::int64_t>, 2> first_collective_ns;
+  // Of an input pipeline: what each waits for besides what its stream did before, by operation from
+  // waits_begin[id] to waits_begin[id + 1]; and which collective it is a part of, or none.
+  std::vector<std::uint32_t> waits_begin;
+  std::vector<OperationId> waits;
+  std::vector<std::int32_t> meeting_of;
+  static constexpr std::int32_t no_meeting = -1;
   // Where an F and a backward share a cell in one run, and in the other, too, or
   // there follow each other: the F stands for the cell's inputs and takes no
   // time, the backward for all the work, and whoever needs the F's result waits
@@ -70,10 +83,13 @@ struct Operations {
   std::map<OperationId, OperationId> backward_of;  // of an F that opens a cell
 
   std::size_t size() const { return actions.size(); }
+  bool of_inputs() const { return !waits_begin.empty(); }
   bool transfers(OperationId id) const { return is_transfer(actions[id].kind); }
-  // A transfer or a blocking collective.
+  // A transfer, a blocking collective, or what an input pipeline copies or exchanges.
   bool communicates(OperationId id) const {
-    return transfers(id) || is_blocking_collective(actions[id].kind);
+    const Kind kind = actions[id].kind;
+    return transfers(id) || is_blocking_collective(kind) || is_meeting(kind) ||
+           kind == Kind::COPY || kind == Kind::PREFETCH;
   }
   bool matched(OperationId id) const {
     return sides[predicted_side][id].exists() && sides[measured_side][id].exists();

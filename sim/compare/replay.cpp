@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace pipesim {
 namespace {
@@ -26,6 +27,8 @@ class Sequencer {
     order_.streams.assign(operations_.size(), {Order::no_stream, Order::no_stream});
     order_.first_collective_ns = operations_.first_collective_ns[side_];
     order_.follows = operations_.follows[side_];
+    order_.waits_begin = operations_.waits_begin;
+    order_.waits = operations_.waits;
     order_.computes.resize(operations_.size());
     for (OperationId id = 0; id < operations_.size(); ++id) {
       order_.computes[id] = !operations_.transfers(id);
@@ -56,6 +59,16 @@ class Sequencer {
 
   void find_groups() {
     order_.group_of.assign(operations_.size(), Order::no_group);
+    if (!operations_.meeting_of.empty()) {
+      order_.group_of = operations_.meeting_of;
+      for (OperationId id = 0; id < operations_.size(); ++id) {
+        const std::int32_t group = order_.group_of[id];
+        if (group == Order::no_group) continue;
+        const auto at = static_cast<std::size_t>(group);
+        order_.groups.resize(std::max(order_.groups.size(), at + 1));
+        order_.groups[at].push_back(id);
+      }
+    }
     for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
       std::vector<OperationId> group;
       for (OperationId id = 0; id < operations_.size(); ++id) {
@@ -121,12 +134,14 @@ class Sequencer {
     for (OperationId id = 0; id < operations_.size(); ++id) {
       if (!takes_part(id)) continue;
       all.push_back(id);
+      blockers_[id] += static_cast<int>(order_.waits_of(id).size());
       const OperationId input = order_.input[id];
       if (input == no_operation) continue;
       ++blockers_[id];
       next_consumer_[id] = first_consumer_[input];
       first_consumer_[input] = id;
     }
+    find_waiting();
     done_.assign(operations_.size(), false);
     order_.sequence.reserve(all.size());
     for (const OperationId id : all) {
@@ -143,6 +158,19 @@ class Sequencer {
       dissolve(order_.group_of[id]);
       ready_.push_back(id);
       go_on();
+    }
+  }
+
+  // Who waits for what, the other way round.
+  void find_waiting() {
+    if (order_.waits_begin.empty()) return;
+    waiting_begin_.assign(operations_.size() + 1, 0);
+    for (const OperationId awaited : order_.waits) ++waiting_begin_[awaited + 1];
+    std::partial_sum(waiting_begin_.begin(), waiting_begin_.end(), waiting_begin_.begin());
+    waiting_.resize(order_.waits.size());
+    std::vector<std::uint32_t> next = waiting_begin_;
+    for (OperationId id = 0; id < operations_.size(); ++id) {
+      for (const OperationId awaited : order_.waits_of(id)) waiting_[next[awaited]++] = id;
     }
   }
 
@@ -167,6 +195,10 @@ class Sequencer {
     for (OperationId consumer = first_consumer_[id]; consumer != no_operation;
          consumer = next_consumer_[consumer]) {
       unblock(consumer);
+    }
+    if (waiting_begin_.empty()) return;
+    for (std::uint32_t i = waiting_begin_[id]; i < waiting_begin_[id + 1]; ++i) {
+      unblock(waiting_[i]);
     }
   }
 
@@ -195,6 +227,8 @@ class Sequencer {
   std::vector<int> blockers_;                     // how many it still waits for
   std::vector<OperationId> first_consumer_;
   std::vector<OperationId> next_consumer_;  // of the same input
+  std::vector<std::uint32_t> waiting_begin_;
+  std::vector<OperationId> waiting_;  // by awaited operation, from waiting_begin_ on
   std::vector<bool> done_;
   std::vector<OperationId> ready_;
   std::vector<std::size_t> unready_;  // operations of each group
@@ -280,6 +314,9 @@ Played play(const Operations& operations, const Order& order, const Values& valu
           if (stream == Order::no_stream) continue;
           group_awaited = later_of(group_awaited, last_on[static_cast<std::size_t>(stream)]);
         }
+        for (const OperationId other : order.waits_of(member)) {
+          group_awaited = later_of(group_awaited, other);
+        }
       }
     }
     for (std::size_t which = 0; which < 2; ++which) {
@@ -291,6 +328,7 @@ Played play(const Operations& operations, const Order& order, const Values& valu
       own = id;
     }
     wait_for(order.input[id]);
+    for (const OperationId other : order.waits_of(id)) wait_for(other);
     if (order.group_of[id] != Order::no_group) wait_for(group_awaited);
     // Its rank may come to it from the iteration before, and from nothing in this one.
     const std::int64_t ready =
@@ -331,6 +369,9 @@ Played play(const Operations& operations, const Order& order, const Values& valu
     const auto bound = [&](OperationId of, std::int64_t latest) {
       for (const OperationId other : {before[of][0], before[of][1], order.input[of]}) {
         if (other != no_operation) latest_end[other] = std::min(latest_end[other], latest);
+      }
+      for (const OperationId other : order.waits_of(of)) {
+        latest_end[other] = std::min(latest_end[other], latest);
       }
     };
     bound(id, latest_ready);

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/compare/operations.h"
@@ -46,12 +47,20 @@ struct Order {
     return groups[static_cast<std::size_t>(group_of[id])];
   }
 
+  std::span<const OperationId> waits_of(OperationId id) const {
+    if (waits_begin.empty()) return {};
+    return {waits.data() + waits_begin[id], waits.data() + waits_begin[id + 1]};
+  }
+
   std::vector<OperationId> sequence;  // each after all that it waits for
   // By operation; none where what makes the input is not in the sequence.
   std::vector<OperationId> input;
   std::vector<std::array<std::int32_t, 2>> streams;
   // Blocking collectives: the operations of each group, next to each other in the sequence.
   std::vector<std::vector<OperationId>> groups;
+  // What else each waits for, as in Operations.
+  std::vector<std::uint32_t> waits_begin;
+  std::vector<OperationId> waits;
   std::vector<std::int32_t> group_of;  // by operation; or no_group
   std::vector<bool> computes;          // is no transfer, and so counts for the makespan
   std::optional<std::int64_t> first_collective_ns;  // which counts for it, too
@@ -96,17 +105,16 @@ class Readiness {
   std::int64_t at(const Order& order, OperationId id, End end_of) {
     std::int64_t ready = not_yet;
     if (order.group_of[id] == Order::no_group) {
-      ready = streams_free(order, id);
+      ready = since(order, id, end_of);
     } else {
       if (order.leads(id)) {
         group_ns_ = not_yet;
         for (const OperationId member : order.group(id)) {
-          group_ns_ = std::max(group_ns_, streams_free(order, member));
+          group_ns_ = std::max(group_ns_, since(order, member, end_of));
         }
       }
       ready = group_ns_;
     }
-    if (order.input[id] != no_operation) ready = std::max(ready, end_of(order.input[id]));
     return ready == not_yet ? 0 : ready;
   }
 
@@ -117,13 +125,17 @@ class Readiness {
   }
 
  private:
-  std::int64_t streams_free(const Order& order, OperationId id) const {
+  // Its own streams are free, and what it waits for is there.
+  template <typename End>
+  std::int64_t since(const Order& order, OperationId id, End& end_of) const {
     std::int64_t free = not_yet;
     for (const std::int32_t stream : order.streams[id]) {
       if (stream != Order::no_stream) {
         free = std::max(free, stream_end_ns_[static_cast<std::size_t>(stream)]);
       }
     }
+    if (order.input[id] != no_operation) free = std::max(free, end_of(order.input[id]));
+    for (const OperationId other : order.waits_of(id)) free = std::max(free, end_of(other));
     return free;
   }
 

@@ -83,14 +83,12 @@ class Extras final : public Changes {
 
 class Ranking {
  public:
-  Ranking(const CommonOrders& common, const std::array<Order, 2>& all,
-          const std::array<Values, 2>& values, std::vector<Difference> differences,
-          Comparison& comparison)
+  Ranking(const Replayed& replayed, std::vector<Difference> differences, Comparison& comparison)
       : comparison_(comparison),
         operations_(comparison.operations),
-        common_(common),
-        all_(all),
-        values_(values),
+        common_(replayed.common),
+        all_(replayed.orders),
+        values_(replayed.values),
         differences_(std::move(differences)) {}
 
   void run() {
@@ -214,7 +212,9 @@ class Ranking {
     cause.rank = difference.rank;
     if (difference.to_rank >= 0) cause.to_rank = difference.to_rank;
     cause.microbatch = difference.microbatch;
-    if (difference.stage >= 0) {
+    if (operations_.of_inputs()) {
+      if (difference.term != Term::launch) cause.kind = difference.kind;
+    } else if (difference.stage >= 0) {
       cause.stage = difference.stage;
       cause.kind = difference.kind;
       if (difference.backward_stage >= 0) cause.backward_stage = difference.backward_stage;
@@ -248,6 +248,7 @@ class Ranking {
         if (is_blocking_collective(own.kind)) {
           return fmt::format("{} takes {}", kind_name(own.kind), both);
         }
+        if (operations_.of_inputs()) return on_rank(own, action) + both;
         return fmt::format("{} from rank {} to {} travels {}", action, own.rank, own.to_rank, both);
       case Term::wait:
         return fmt::format("{} from rank {} to {} begins {} its result instead of {}", action,
@@ -262,9 +263,9 @@ class Ranking {
             (own.usual_ns[predicted_side] == 0 ? "" : " instead of " + after(predicted_side, own));
         if (!own.microbatch) return fmt::format("rank {} starts {}", own.rank, could);
         const Action& late = operations_.actions[own.parts.front().operation];
-        return fmt::format("rank {} starts {} {}", own.rank, to_text(late), could);
+        return fmt::format("rank {} starts {} {}", own.rank, operation_name(late), could);
       }
-      default: return fmt::format("{} on rank {}: {}", action, own.rank, both);
+      default: return on_rank(own, action) + both;
     }
   }
 
@@ -281,7 +282,17 @@ class Ranking {
     return {};
   }
 
-  static std::string name_of(const Difference& own) {
+  static std::string on_rank(const Difference& own, const std::string& action) {
+    if (own.rank < 0) return action + ": ";
+    return fmt::format("{} on rank {}: ", action, own.rank);
+  }
+
+  std::string name_of(const Difference& own) const {
+    if (operations_.of_inputs()) {
+      const Action& first = operations_.actions[own.parts.front().operation];
+      if (own.microbatch) return operation_name(first);
+      return is_host_call(first) ? "a call by the host" : std::string(kind_name(own.kind));
+    }
     if (own.backward_stage >= 0) {
       return fmt::format("{}F in one cell with a backward of stage {}", own.stage,
                          own.backward_stage);
@@ -337,6 +348,7 @@ class Ranking {
   // A clock's effect is what the makespan would be were it alone put right.
   void add_clocks() {
     const auto& clocks = comparison_.clocks;
+    if (clocks.empty()) return;
     std::vector<std::optional<Reach>> reach(clocks.size());
     for (OperationId id = 0; id < operations_.size(); ++id) {
       const Occurrence& own = operations_.sides[measured_side][id];
@@ -392,10 +404,9 @@ class Ranking {
 
 }  // namespace
 
-void find_root_causes(const CommonOrders& common, const std::array<Order, 2>& all,
-                      const std::array<Values, 2>& values, std::vector<Difference> differences,
+void find_root_causes(const Replayed& replayed, std::vector<Difference> differences,
                       Comparison& comparison) {
-  Ranking(common, all, values, std::move(differences), comparison).run();
+  Ranking(replayed, std::move(differences), comparison).run();
 }
 
 }  // namespace pipesim

@@ -290,7 +290,7 @@ Json input_comparison_json(const InputRun& predicted, const InputRun& measured,
     return run.is_measured ? "measured" : "predicted";
   };
   Json json{{"format", "pipesim-input-comparison"},
-            {"version", 1},
+            {"version", 2},
             {"files", std::vector<std::string>{first, second}},
             {"sources", std::vector<std::string>{source(predicted), source(measured)}},
             {"verdict", comparison_verdict(predicted, measured, comparison)},

@@ -25,28 +25,6 @@ Json of_both(const Comparison& comparison, Value value) {
   return json;
 }
 
-Json causes_json(const Comparison& comparison) {
-  Json list = Json::array();
-  for (const RootCause& cause : comparison.root_causes) {
-    Json one;
-    one["rank"] = cause.rank < 0 ? Json(nullptr) : Json(cause.rank);
-    if (cause.to_rank) one["to_rank"] = *cause.to_rank;
-    one["stage"] = cause.stage;
-    one["kind"] = cause.backward_stage ? Json("OVERLAP_F_B")
-                  : cause.kind         ? Json(kind_name(*cause.kind))
-                                       : Json(nullptr);
-    if (cause.backward_stage) one["backward_stage"] = *cause.backward_stage;
-    one["microbatch"] = cause.microbatch;
-    one["term"] = term_names[static_cast<std::size_t>(cause.term)];
-    one["effect_ns"] = cause.effect_ns;
-    one["error_ns"] = cause.error_ns;
-    one["alone_ns"] = cause.alone_ns;
-    one["why"] = cause.why;
-    list.append(one);
-  }
-  return list;
-}
-
 Json times_json(const CollectiveTimes& times) {
   return {{"time", times.total_ns}, {"hidden", times.hidden_ns}, {"exposed", times.exposed_ns()}};
 }
@@ -149,6 +127,36 @@ Json clocks_json(const RecordedRun& measured, const Comparison& comparison) {
 
 }  // namespace
 
+Json gap_json(const Comparison& comparison) {
+  Json gap;
+  gap["total"] = comparison.gap.total_ns();
+  for (std::size_t i = 0; i < term_count; ++i) gap[term_names[i]] = comparison.gap.terms[i];
+  return gap;
+}
+
+Json causes_json(const Comparison& comparison) {
+  Json list = Json::array();
+  for (const RootCause& cause : comparison.root_causes) {
+    Json one;
+    one["rank"] = cause.rank < 0 ? Json(nullptr) : Json(cause.rank);
+    if (cause.to_rank) one["to_rank"] = *cause.to_rank;
+    one["stage"] = cause.stage;
+    one["kind"] = cause.backward_stage       ? Json("OVERLAP_F_B")
+                  : cause.kind == Kind::IDLE ? Json("host")
+                  : cause.kind               ? Json(kind_name(*cause.kind))
+                                             : Json(nullptr);
+    if (cause.backward_stage) one["backward_stage"] = *cause.backward_stage;
+    one["microbatch"] = cause.microbatch;
+    one["term"] = term_names[static_cast<std::size_t>(cause.term)];
+    one["effect_ns"] = cause.effect_ns;
+    one["error_ns"] = cause.error_ns;
+    one["alone_ns"] = cause.alone_ns;
+    one["why"] = cause.why;
+    list.append(one);
+  }
+  return list;
+}
+
 Json quantiles_json(const Quantiles& values) {
   return {{"p10", values.p10}, {"p50", values.p50}, {"p90", values.p90}, {"count", values.count}};
 }
@@ -165,10 +173,7 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   if (!comparison.unpaired.empty()) json["unpaired"] = comparison.unpaired;
   json["makespan_ns"] =
       of_both(comparison, [](const SideResult& side) { return Json(side.makespan_ns); });
-  Json gap;
-  gap["total"] = comparison.gap.total_ns();
-  for (std::size_t i = 0; i < term_count; ++i) gap[term_names[i]] = comparison.gap.terms[i];
-  json["gap_ns"] = std::move(gap);
+  json["gap_ns"] = gap_json(comparison);
   json["matched"] = comparison.counts.matched;
   json["unmatched"] = {{"predicted", comparison.counts.unmatched[predicted_side]},
                        {"measured", comparison.counts.unmatched[measured_side]}};
@@ -258,8 +263,8 @@ std::string operations_csv(const Comparison& comparison) {
   };
   for (OperationId id = 0; id < operations.size(); ++id) {
     const Action& action = operations.actions[id];
-    append_text(out, action);
-    fmt::format_to(std::back_inserter(out), ",{},{},", action.stage, kind_name(action.kind));
+    fmt::format_to(std::back_inserter(out), "{},{},{},", operation_name(action), action.stage,
+                   is_host_call(action) ? "CALL" : kind_name(action.kind));
     if (action.microbatch != no_microbatch) out += std::to_string(action.microbatch);
     const auto own = [&](Side side) -> const Occurrence& { return operations.sides[side][id]; };
     put(id, [&](Side side) { return own(side).rank; });

@@ -51,55 +51,6 @@ TimelinePanel panel_of(const Comparison& comparison, Side side) {
   return panel;
 }
 
-// ---- Where the gap comes from
-
-std::string gap_table(const Comparison& comparison) {
-  std::int64_t largest = 0;
-  for (const std::int64_t ns : comparison.gap.terms) largest = std::max(largest, std::abs(ns));
-  const TableUnit unit = table_unit(largest);
-  std::string out = fmt::format("where the difference comes from, {}\n", unit.name);
-  for (std::size_t i = 0; i < term_count; ++i) {
-    // Most runs have no replicas.
-    if (static_cast<Term>(i) == Term::exchange && comparison.collectives.rows.empty()) continue;
-    out += fmt::format("  {:<10} {:>10}  {}\n", term_names[i],
-                       change(comparison.gap.terms[i], unit), meaning_of(static_cast<Term>(i)));
-  }
-  return out + fmt::format("  {:<10} {:>10}  {}\n", "total",
-                           change(comparison.gap.total_ns(), unit), minus_of(comparison));
-}
-
-std::string cause_list(const Comparison& comparison, int width) {
-  if (comparison.root_causes.empty())
-    return fmt::format("causes  {}\n", without_causes(comparison));
-  const ShownCauses shown = shown_causes(comparison, most_causes_shown);
-  std::int64_t largest = std::max(std::abs(comparison.noise.effect_ns), std::abs(shown.others_ns));
-  for (const std::size_t place : shown.places) {
-    const RootCause& cause = comparison.root_causes[place];
-    largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
-  }
-  const TableUnit unit = table_unit(largest);
-  std::string out = fmt::format(
-      "causes, worst first, {}: share of the difference, and how much longer the\n"
-      "{} takes with this cause alone as in the {}\n",
-      unit.name, side_noun(comparison, predicted_side), side_noun(comparison, measured_side));
-  const std::string margin(26, ' ');
-  const auto add = [&](std::int64_t effect_ns, const std::string& alone, const std::string& what) {
-    std::string text = wrap(what, std::max(30, width - static_cast<int>(margin.size())));
-    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += margin.size()) {
-      text.insert(++at, margin);
-    }
-    out += fmt::format("  {:>10} {:>10}   {}\n", change(effect_ns, unit), alone, text);
-  };
-  for (const std::size_t place : shown.places) {
-    const RootCause& cause = comparison.root_causes[place];
-    add(cause.effect_ns, change(cause.alone_ns, unit), cause.why);
-  }
-  if (shown.others > 0) add(shown.others_ns, "", shown.others_text() + "; --json lists them");
-  const std::int64_t noise_ns = comparison.noise.effect_ns;
-  if (noise_ns != 0) add(noise_ns, "", "noise: " + noise_text(comparison));
-  return out;
-}
-
 // ---- Tables
 
 std::string kind_table(const Comparison& comparison) {
@@ -256,6 +207,75 @@ std::string sentences(const RecordedRun& predicted, const RecordedRun& measured,
 
 }  // namespace
 
+// Wrapped behind a margin that something else fills in the first line; below that, where little
+// room is left.
+std::string hanging(const std::string& text, std::size_t margin, int width) {
+  constexpr int least = 30;
+  constexpr std::size_t least_margin = 6;
+  const bool is_beside = width >= static_cast<int>(margin) + least;
+  if (!is_beside) margin = least_margin;
+  std::string wrapped = (is_beside ? "" : "\n") + wrap(text, width - static_cast<int>(margin));
+  for (std::size_t at = 0; (at = wrapped.find('\n', at)) != std::string::npos; at += margin) {
+    wrapped.insert(++at, margin, ' ');
+  }
+  return wrapped;
+}
+
+std::string gap_table(const Comparison& comparison, int width) {
+  std::int64_t largest = 0;
+  for (const std::int64_t ns : comparison.gap.terms) largest = std::max(largest, std::abs(ns));
+  const TableUnit unit = table_unit(largest);
+  std::string out =
+      wrap(fmt::format("where the difference comes from, {}", unit.name), width) + "\n";
+  const auto add = [&](std::string_view name, std::int64_t ns, std::string_view meaning) {
+    constexpr std::size_t margin = 25;
+    out += fmt::format("  {:<10} {:>10}  {}\n", name, change(ns, unit),
+                       hanging(std::string(meaning), margin, width));
+  };
+  for (std::size_t i = 0; i < term_count; ++i) {
+    const auto term = static_cast<Term>(i);
+    // Most runs have no replicas; input pipelines are compared by one program and one clock.
+    if (term == Term::exchange && comparison.collectives.rows.empty()) continue;
+    const bool has_it = term == Term::compute || term == Term::transfer || term == Term::launch;
+    if (comparison.operations.of_inputs() && !has_it) continue;
+    add(term_names[i], comparison.gap.terms[i], meaning_of(term));
+  }
+  add("total", comparison.gap.total_ns(), minus_of(comparison));
+  return out;
+}
+
+std::string cause_list(const Comparison& comparison, int width) {
+  if (comparison.root_causes.empty())
+    return wrap(fmt::format("causes  {}", without_causes(comparison)), width) + "\n";
+  const ShownCauses shown = shown_causes(comparison, most_causes_shown);
+  std::int64_t largest = std::max(std::abs(comparison.noise.effect_ns), std::abs(shown.others_ns));
+  for (const std::size_t place : shown.places) {
+    const RootCause& cause = comparison.root_causes[place];
+    largest = std::max({largest, std::abs(cause.effect_ns), std::abs(cause.alone_ns)});
+  }
+  const TableUnit unit = table_unit(largest);
+  std::string out =
+      wrap(fmt::format("causes, worst first, {}: share of the difference, and how much longer the "
+                       "{} takes with this cause alone as in the {}",
+                       unit.name, side_noun(comparison, predicted_side),
+                       side_noun(comparison, measured_side)),
+           std::min(width, 78)) +
+      "\n";
+  const auto add = [&](std::int64_t effect_ns, const std::string& alone, const std::string& what) {
+    constexpr std::size_t margin = 26;
+    out += fmt::format("  {:>10} {:>10}   {}\n", change(effect_ns, unit), alone,
+                       hanging(what, margin, width));
+  };
+  for (const std::size_t place : shown.places) {
+    const RootCause& cause = comparison.root_causes[place];
+    add(cause.effect_ns, change(cause.alone_ns, unit), cause.why);
+  }
+  if (shown.others > 0) add(shown.others_ns, "", shown.others_text() + "; --json lists them");
+  const std::int64_t noise_ns = comparison.noise.effect_ns;
+  if (noise_ns != 0) add(noise_ns, "", "noise: " + noise_text(comparison));
+  return out;
+}
+
 TimelineGroup timelines_of(const RecordedRun& predicted, const RecordedRun& measured,
                            const Comparison& comparison) {
   if (!comparison.unpaired.empty()) {
@@ -274,7 +294,7 @@ std::string comparison_report(const RecordedRun& predicted, const RecordedRun& m
     return out + bubble_table(comparison) + "\n" + critical_paths(comparison) +
            wrap(sentences(predicted, measured, comparison), terminal.width);
   }
-  out += gap_table(comparison) + "\n";
+  out += gap_table(comparison, terminal.width) + "\n";
   out += cause_list(comparison, terminal.width) + "\n";
   out += kind_table(comparison) + "\n";
   out += collective_table(comparison);

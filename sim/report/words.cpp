@@ -91,6 +91,7 @@ std::string different_work(const Comparison& comparison) {
 }  // namespace
 
 std::string noise_text(const Comparison& comparison) {
+  if (comparison.operations.of_inputs()) return "variation from batch to batch";
   if (comparison.noise.taken_fraction < disturbed) return "variation between its own iterations";
   return fmt::format("others had its processors for {} of the time that it computed",
                      format_percent(comparison.noise.taken_fraction));

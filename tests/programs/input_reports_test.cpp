@@ -212,6 +212,7 @@ TEST(InputComparison, IsPrintedAndAnObject) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     expect_lines_of(outcome.out, width);
     EXPECT_NE(outcome.out.find("Single actions that differ most:"), std::string::npos);
+    EXPECT_NE(outcome.out.find("causes, worst first"), std::string::npos);
   }
   const json comparison =
       json::parse(pipesim({"compare", folder / "p.json", folder / "m.json", "--json"}).out);
@@ -220,8 +221,11 @@ TEST(InputComparison, IsPrintedAndAnObject) {
   EXPECT_EQ(comparison.at("kinds").size(), 17U);
   EXPECT_EQ(comparison.at("worst").size(), 10U);
   EXPECT_GT(comparison.at("root_causes").size(), 10U);
-  EXPECT_EQ(comparison.at("unexplained_ns"), 0);  // the run is a simulation's
   const json& makespan = comparison.at("makespan_ns");
+  EXPECT_EQ(comparison.at("gap_ns").at("total"),
+            makespan.at("measured").get<std::int64_t>() -
+                makespan.at("predicted").get<std::int64_t>());
+  EXPECT_EQ(comparison.at("gap_ns").at("launch"), 0);  // the run is a simulation's
   EXPECT_DOUBLE_EQ(
       makespan.at("change").get<double>(),
       makespan.at("measured").get<double>() / makespan.at("predicted").get<double>() - 1);

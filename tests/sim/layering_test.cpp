@@ -28,7 +28,7 @@ const std::map<std::string, std::vector<std::string>> allowed{
     {"sim/cost", {"traces", "traces/base", "sim/schedule"}},
     {"sim/engine", {"traces", "traces/base", "sim/schedule", "sim/cost", "traces/event"}},
     {"sim/calibrate", {"traces", "traces/base", "sim/schedule", "sim/cost"}},
-    {"sim/compare", {"traces", "traces/base", "sim/engine"}},
+    {"sim/compare", {"traces", "traces/base", "traces/input_pipeline", "sim/engine"}},
     {"sim/plan", {"traces", "traces/base", "sim/schedule", "sim/cost", "sim/engine"}},
     {"sim/goodput", {"traces/base", "sim/cost"}},
     {"sim/import", {"traces/base", "sim/cost", "sim/schedule"}},

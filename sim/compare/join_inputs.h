@@ -1,0 +1,19 @@
+// Two runs of one input program as operations, and so compared like any other runs.
+//
+// A call is two operations: the host's part, named by an IDLE whose number is the call's kind, on
+// the host's stream; and its work, on its own stream. A call of the host's own kinds is only the
+// latter. The stage of each is its rank. Plain functions; any thread.
+#pragma once
+
+#include "sim/compare/comparison.h"
+#include "traces/input_pipeline/input_run.h"
+
+namespace pipesim {
+
+// Expects runs of one program. Times count from the start of the first host.
+Operations join_inputs(const InputRun& predicted, const InputRun& measured);
+
+// Makespans, paths, the gap by terms and root causes; what is about pipelines alone stays empty.
+Comparison compare(const InputRun& predicted, const InputRun& measured);
+
+}  // namespace pipesim
