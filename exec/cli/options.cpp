@@ -171,13 +171,16 @@ void check_fits(const TrainingJob& training, bool on_gpus) {
 }
 
 // The schedule as a program that every transport here can run: neither sends nor receives, which
-// are posted, block later actions.
+// are posted, block later actions. An action may wait for others of its own rank.
 Schedule program_of(const Schedule& schedule) {
-  if (!schedule.dependencies.empty()) {
-    const auto& [action, awaited] = schedule.dependencies.front();
-    throw input_error(
-        fmt::format("{}: pipeexec cannot make {} wait for {}; remove the lines with `after`",
-                    schedule.name, to_text(action), to_text(awaited)));
+  for (const auto& [action, awaited] : schedule.dependencies) {
+    const int rank = schedule.placement.rank_of(action);
+    const int other = schedule.placement.rank_of(awaited);
+    if (rank == other) continue;
+    throw input_error(fmt::format(
+        "{}: {} on rank {} is to wait for {} on rank {}, of which no message tells it; let it wait "
+        "for the RECV of a message from there",
+        schedule.name, to_text(action), rank, to_text(awaited), other));
   }
   if (!schedule.has_transfers()) return lower(schedule);
   if (const auto cycle = find_posted_deadlock(schedule)) {

@@ -131,6 +131,16 @@ bool Mailbox::look_after() {
   return !under_way_.empty();
 }
 
+void Mailbox::await(const Action& transfer) {
+  const Item item = item_of_transfer(transfer);
+  const Buffer& own = is_send(transfer.kind) ? outgoing(item) : incoming(item);
+  if (link_ != nullptr) {
+    device_.follow(own.copied);
+    return;
+  }
+  while (own.state == State::posted) wait_for_one();
+}
+
 Tensor Mailbox::take_input(const Action& action) {
   const Item item{action.kind == Kind::F, input_stage(action), action.microbatch};
   if (!exists(item.stage)) return {};

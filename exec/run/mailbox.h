@@ -41,6 +41,10 @@ class Mailbox {
   void post(const Action& receive);
   void send(const Action& send);
 
+  // Makes what follows wait for a transfer that was begun: of a SEND until the transport is done
+  // with it, of a RECV until it is there. Over a link the device waits.
+  void await(const Action& transfer);
+
   // Waits for the input of an F, I or B and returns it; empty if it has none.
   Tensor take_input(const Action& action);
   // Stores its result, which is ready at that instant.

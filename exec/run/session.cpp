@@ -54,6 +54,7 @@ RecordedRun run_of(const TrainingJob& training, const Device& device, Transport&
   about.rank_of_stage = program.placement.rank_of_stage();
   about.rank_of_second = program.placement.rank_of_second();
   about.program = rows_of(program);
+  about.dependencies = dependencies_of(program);
   about.continuous = training.is_continuous();
   about.transport = transport.name();
   about.accumulate = training.accumulate;

@@ -32,6 +32,10 @@ Worker::Worker(const TrainingJob& training, Device& memory, Transport& transport
       mailbox_(training.program.placement, training.program.microbatches, training.message_bytes(),
                training.precision, transport, pool_, recorder_, beside_),
       workload_(make_workload(pool_, recorder_, beside_, [this] { poll(); })) {
+  for (const auto& [action, awaited] : training.program.dependencies) {
+    if (training.program.placement.rank_of(action) != transport.rank()) continue;
+    awaited_[ActionKey(action)].push_back(awaited);
+  }
   if (!memory.host_reaches_memory()) {
     beside_.also_drive([this] { return mailbox_.look_after(); });
   }
@@ -131,6 +135,8 @@ Outcome Worker::run_list() {
       // A rank reaches an action directly from the previous one.
       const Instant reached = behind ? *behind : recorder_.mark();
       post_ahead(i);
+      await_others(action);
+      if (action.joined) await_others(list[i + 1]);
       if (action.joined && workload_->overlaps(action)) {
         announce_reductions(++i);
         behind = run_cell({action, list[i]}, reached);
@@ -143,6 +149,7 @@ Outcome Worker::run_list() {
     behind.reset();
     post_ahead(i);
     if (is_send(action.kind)) {
+      await_others(action);
       mailbox_.send(make_action(action.stage, action.kind, action.microbatch));
     } else if (action.kind == Kind::UNSHARD || action.kind == Kind::RESHARD) {
       const bool gathers = action.kind == Kind::UNSHARD;
@@ -226,6 +233,21 @@ void Worker::post_ahead(std::size_t index) {
       note_peak(receive);
     }
     posted_ = i + 1;
+  }
+}
+
+// Actions here follow each other on the device; a SEND does not follow all that was asked of it.
+void Worker::await_others(const Action& action) {
+  if (awaited_.empty()) return;
+  const auto found =
+      awaited_.find(ActionKey(make_action(action.stage, action.kind, action.microbatch)));
+  if (found == awaited_.end()) return;
+  for (const Action& awaited : found->second) {
+    if (is_transfer(awaited.kind)) {
+      mailbox_.await(awaited);
+    } else if (is_send(action.kind) && !asked_.empty()) {
+      mailbox_.wait_for(asked_.back());
+    }
   }
 }
 

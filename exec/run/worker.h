@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "exec/run/recorder.h"
 #include "exec/run/training.h"
 #include "exec/run/workload.h"
+#include "traces/action_key.h"
 #include "traces/memory.h"
 
 namespace pipesim::exec {
@@ -63,6 +65,8 @@ class Worker {
   Instant run_compute(const Action& action, Instant reached);  // returns its end
   Instant run_cell(const Cell& cell, Instant reached);         // the same for an overlapped cell
   void post_ahead(std::size_t index);
+  // Waits for what the program says beside what every action needs.
+  void await_others(const Action& action);
   void do_together(const Action& action, Outcome& outcome);
   void note_memory(Instant time);
   void keep_up(Mark end);
@@ -85,8 +89,9 @@ class Worker {
   std::unique_ptr<Workload> workload_;
   std::function<void()> between_actions_;
 
-  const char* phase_ = "";  // for the error if it takes too long
-  std::size_t posted_ = 0;  // receives of actions up to here are posted
+  const char* phase_ = "";                            // for the error if it takes too long
+  std::size_t posted_ = 0;                            // receives of actions up to here are posted
+  std::map<ActionKey, std::vector<Action>> awaited_;  // the program's own dependencies here
   std::deque<Mark> asked_;  // ends of compute actions that the device may not have reached
   std::int64_t chunks_ = 0;
   std::int64_t peak_chunks_ = 0;

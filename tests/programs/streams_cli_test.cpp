@@ -1,9 +1,12 @@
 // `pipesim schedule streams` and the programs that it writes, as a user drives them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/files.h"
 #include "tests/model_calls.h"
 #include "traces/base/files.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim {
 namespace {
@@ -74,7 +77,8 @@ TEST(StreamsCli, SaysWhatALineChanges) {
   refused("schedule convert " + file, "CSV cannot say that 0F1 waits for 2B0");
   refused("--schedule " + file + " --export " + (folder / "out.csv"), "CSV cannot say that");
   const Outcome run = run_command({PIPEEXEC_COMMAND, "--schedule", file, "--transport", "local"});
-  expect_one_sentence(run, "pipeexec", file, 2, "cannot make 0F1 wait for 2B0");
+  expect_one_sentence(run, "pipeexec", file, 2,
+                      "0F1 on rank 0 is to wait for 2B0 on rank 2, of which no message tells it");
   write_file(file, read_file(file) + "0F0 after 0B0\n");
   const Outcome stuck = call("schedule check " + file);
   EXPECT_EQ(stuck.status, 1);
@@ -82,6 +86,32 @@ TEST(StreamsCli, SaysWhatALineChanges) {
                 "0F0 on rank 0 waits for 0B0, which comes after 0F0 on rank 0"),
             std::string::npos)
       << stuck.out;
+}
+
+// Within a rank: a SEND delays what comes behind it, and the training is the same.
+TEST(StreamsCli, RunsWhatWaitsOnOneRank) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "late.program";
+  EXPECT_EQ(call(streams + " --p2p fifo -o " + file).status, 0);
+  write_file(file, read_file(file) + "0F2 after 0SEND_F0 0SEND_F1\n0SEND_F1 after 0F1\n");
+  const std::string trace = folder / "trace.json";
+  const auto train = [&](const std::string& schedule) {
+    return run_command({PIPEEXEC_COMMAND, "--schedule", schedule, "--transport", "local",
+                        "--iterations", "2", "--verify", "--trace", trace, "--quiet"});
+  };
+  const Outcome run = train(file);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(Json::parse(read_file(trace))["metadata"]["pipesim"]["dependencies"],
+            Json::array({"0F2 after 0SEND_F0", "0F2 after 0SEND_F1", "0SEND_F1 after 0F1"}));
+  const RecordedRun ran = read_run({trace}, {});
+  for (const RecordedIteration& iteration : ran.iterations) {
+    const auto span_of = [&](const Action& action) {
+      const auto spans = ran.spans_of(iteration);
+      return *std::ranges::find(spans, action, &Span::action);
+    };
+    EXPECT_GE(span_of(make_action(0, Kind::F, 2)).start_ns,
+              span_of(make_action(0, Kind::SEND_F, 1)).end_ns);
+  }
 }
 
 TEST(StreamsCli, RefusesInOneSentence) {
