@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "sim/calibrate/calibration.h"
@@ -13,6 +14,8 @@
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/family.h"
+#include "sim/schedule/lower.h"
+#include "tests/delayed_transport.h"
 #include "tests/files.h"
 #include "tests/local_run.h"
 #include "tests/recorded.h"
@@ -92,6 +95,27 @@ TEST(SameProgram, OfAFile) {
   for (const char* file : {"dualpipev_4rank_10mb.csv", "zb1p_2rank_2stagep_compute.csv"}) {
     SCOPED_TRACE(file);
     expect_predicted(read_csv(testing::golden(file)), true);
+  }
+}
+
+// A message that takes long delays what waits for it, and nothing else changes.
+TEST(SameProgram, WaitsForWhatItSays) {
+  Schedule program = lower(generate({.name = "gpipe", .ranks = 2, .microbatches = 4}));
+  program.dependencies = {
+      {make_action(0, Kind::F, 2), make_action(0, Kind::SEND_F, 1)},
+      {make_action(1, Kind::B, 3), make_action(1, Kind::SEND_B, 2)},
+  };
+  const exec::TrainingJob training = testing::tiny_training(program, testing::tiny_model(4));
+  unsigned seed = 0;
+  const exec::RunResult result = testing::run_locally(training, 0, [&](exec::Transport& own) {
+    return std::make_unique<testing::DelayedTransport>(own, ++seed, 2000);
+  });
+  testing::expect_bitwise(result);
+  const auto spans = result.run.spans_of(result.run.iterations.front());
+  for (const auto& [action, awaited] : program.dependencies) {
+    EXPECT_GE(std::ranges::find(spans, action, &Span::action)->start_ns,
+              std::ranges::find(spans, awaited, &Span::action)->end_ns)
+        << to_text(action);
   }
 }
 
