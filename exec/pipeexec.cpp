@@ -7,7 +7,6 @@
 #include "exec/cli/checkpoint_command.h"
 #include "exec/cli/command.h"
 #include "exec/cli/device_command.h"
-#include "exec/cli/known_names.h"
 #include "exec/cli/supervise_command.h"
 
 int main(int argc, char** argv) {
@@ -103,7 +102,6 @@ int main(int argc, char** argv) {
     exec::run_command(flags, launch);
   });
   program.set_foreign_flags(trainers_flags());
-  program.set_known_names(exec::known_names);
   if (!launch || launch->rank == 0) return program.run(argc, argv);
   return program.run(argc, argv, [&](const Error& error) { exec::pass_on(error, flags, *launch); });
 }

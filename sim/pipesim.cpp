@@ -74,6 +74,5 @@ int main(int argc, char** argv) {
       "      --ranks 8 --batches 16 --batch-size 4096 --sharding auto --compare\n"
       "  pipesim schedules --compare --stages 4 --microbatches 8,16");
   program.set_foreign_flags(trainers_flags());
-  program.set_known_names(cli::known_names);
   return program.run(argc, argv);
 }

@@ -172,7 +172,8 @@ void add_checkpoint(CommandLine& program, CheckpointCommandFlags& flags,
   imported.add_flags(
       "", {FlagHelp("file", &flags.weights, "FILE.safetensors", "weights in F32, F16 or BF16")
                .required(),
-           FlagHelp("--model", &flags.model, "NAME|FILE.json", "model the weights belong to")
+           FlagHelp("--model", &flags.model, "NAME|FILE.json", "model the weights belong to",
+                    model_names)
                .required(),
            FlagHelp("--checkpoint", &flags.saved, "DIR", "an empty or new folder").required()});
   imported.set_footer(

@@ -140,7 +140,10 @@ void add_device(CommandLine& program, DeviceFlags& flags, const std::optional<La
       program.add_command("device", "Measures a device's kernels, for predictions.");
   command.add_flags(
       "",
-      {{"--device", &flags.device, "cpu|cuda:N|hip:N", "which one; default cpu"},
+      {{"--device", &flags.device, "cpu|cuda:N|hip:N", "which one; default cpu",
+        [] {
+          return std::vector<std::string>{"cuda", "hip"};
+        }},
        FlagHelp("-o,--output", &flags.output, "FILE.json", "pipesim-device to write").required(),
        {"--name", &flags.name, "NAME", "its name in reports; default the device's"},
        {"--seconds", &flags.seconds, "S", "of the sustained product; default 2, on a CPU 1"},

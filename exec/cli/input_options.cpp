@@ -28,7 +28,7 @@ std::vector<FlagHelp> own_input_flags(InputFlags& flags) {
           {"--sharding", &flags.sharding, "FILE|default",
            "placement of tables; default whole tables by size"},
           {"--table-optimizer", &flags.table_optimizer, "NAME",
-           "sgd or adagrad (row-wise); default sgd"},
+           "sgd or adagrad (row-wise); default sgd", known_table_optimizers},
           {"--epochs", &flags.epochs, "N", "passes over the same batches; default 1"},
           {"--evaluate", &flags.evaluate, "N", "further batches, evaluated after each epoch"}};
 }
@@ -164,8 +164,8 @@ InputJob training_job(const Flags& flags, int ranks) {
 }  // namespace
 
 void add_input_flags(CommandLine& program, InputFlags& flags) {
-  std::vector<FlagHelp> all{
-      {"--input-pipeline", &flags.pipeline, "NAME|FILE", "sparse-dist or another; see below"}};
+  std::vector<FlagHelp> all{{"--input-pipeline", &flags.pipeline, "NAME|FILE",
+                             "sparse-dist or another; see below", input_family_names}};
   for (FlagHelp& flag : own_input_flags(flags)) all.push_back(std::move(flag));
   program.add_flags("An overlapped input pipeline, instead of a schedule", all);
 }

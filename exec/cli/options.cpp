@@ -361,7 +361,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
   program.add_flags(
       "Schedule",
       {{"--schedule", &flags.schedule.schedule, "NAME|FILE",
-        "a name (`pipesim schedules` lists them) or file"},
+        "a name (`pipesim schedules` lists them) or file", schedule_names},
        {"--microbatches", &flags.schedule.microbatches, "M", "microbatches per iteration"},
        {"--stages", &flags.schedule.stages, "P", "pipeline ranks; default: those of MPI"},
        {"--virtual-stages", &flags.schedule.virtual_stages, "V",
@@ -394,7 +394,7 @@ void add_all_flags(CommandLine& program, Flags& flags) {
   program.add_flags(
       "Training",
       {{"--model", &flags.model, "NAME|FILE.json",
-        "a gpt, llama or mlp, or a file; default gpt-mini"},
+        "a gpt, llama or mlp, or a file; default gpt-mini", all_model_names},
        {"--layout", &flags.layout, "3,2,2,3", "layers per virtual stage; default: evenly"},
        {"--data", &flags.data, "FILE", "any text, as bytes; default: a built-in primer"},
        {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences per microbatch; default 4"},
@@ -405,7 +405,10 @@ void add_all_flags(CommandLine& program, Flags& flags) {
        {"--seed", &flags.seed, "N", "seed of weights, samples, dropout; default 1"},
        {"--learning-rate", &flags.learning_rate, "X", "AdamW's learning rate; default 0.001"},
        {"--recompute", &flags.recompute, "none|full|full:N|LIST",
-        "attention, norms, activation; see below"},
+        "attention, norms, activation; see below",
+        [] {
+          return std::vector<std::string>{"selective", "attention", "norms", "activation"};
+        }},
        {"--attention", &flags.attention, "unfused|fused", "keeps scores or not; GPUs never do"},
        {"--precision", &flags.precision, "fp32|bf16",
         "of activations and GEMM inputs; default fp32"}});
@@ -413,11 +416,17 @@ void add_all_flags(CommandLine& program, Flags& flags) {
   add_input_flags(program, flags.input);
   program.add_flags(
       "Machine",
-      {{"--device", &flags.device, "NAME", "device to compute on; default cpu"},
+      {{"--device", &flags.device, "NAME", "device to compute on; default cpu",
+        [] {
+          return std::vector<std::string>{"cpu", "emulated", "cuda", "hip"};
+        }},
        {"--costs", &flags.costs, "FILE.json", "an emulated device's times; default as pipesim's"},
        {"--pace", &flags.pace, "wall|anchored", "clock of emulated actions; default wall"},
        {"--faults", &flags.faults, "WHAT,...", "deliberate disturbances; see below"},
-       {"--transport", &flags.transport, "NAME", "mpi, tcp, local, nccl or rccl; see below"},
+       {"--transport", &flags.transport, "NAME", "mpi, tcp, local, nccl or rccl; see below",
+        [] {
+          return std::vector<std::string>{"mpi", "tcp", "local", "nccl", "rccl"};
+        }},
        {"--eager-limit", &flags.eager_limit, "BYTES",
         "larger sends wait for their receiver; 0: all do"},
        {"--timeout", &flags.timeout, "T", "longest wait of a rank; 0s: forever; default 300s"},

@@ -21,7 +21,4 @@ void set_up_import(CommandLine& command);     // pipesim import
 void set_up_goodput(CommandLine& command);    // pipesim goodput
 void add_presets(CommandLine& program);       // pipesim models, clusters, software, devices
 
-// The names that flags accept, for completions.
-std::vector<KnownNames> known_names();
-
 }  // namespace pipesim::cli

@@ -99,8 +99,10 @@ void set_up_fit(CommandLine& command) {
   command.add_flags(
       "Input",
       {FlagHelp("runs", &flags->runs, "RUNS.csv", "measured iterations, one per row").required(),
-       {"--cluster", &flags->cluster, "NAME|FILE", "where they ran; `pipesim clusters` lists them"},
-       {"--software", &flags->software, "NAME|FILE", "trainer; default the device's"}});
+       {"--cluster", &flags->cluster, "NAME|FILE", "where they ran; `pipesim clusters` lists them",
+        known_clusters},
+       {"--software", &flags->software, "NAME|FILE", "trainer; default the device's",
+        known_software}});
   command.add_flags("Output", {{"-o,--output", &flags->output, "FILE.json",
                                 "writes the cluster, for --cluster FILE.json"},
                                {"--json", &flags->json, "prints one JSON object"}});

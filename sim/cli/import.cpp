@@ -175,9 +175,9 @@ void set_up_import(CommandLine& command) {
   command.add_flags("", {{"file", &flags->file, "FILE", "file to import; see below"}});
   command.add_flags(
       "What the file may lack",
-      {{"--cluster", &flags->cluster, "NAME|FILE.json", "cluster for the command"},
+      {{"--cluster", &flags->cluster, "NAME|FILE.json", "cluster for the command", known_clusters},
        {"--devices", &flags->devices, "N", "total devices; replicas follow"},
-       {"--model", &flags->model, "NAME|FILE.json", "instead of the file's model"},
+       {"--model", &flags->model, "NAME|FILE.json", "instead of the file's model", model_names},
        {"--vocabulary", &flags->vocabulary, "N", "vocabulary size of the tokenizer"}});
   command.add_flags(
       "Output", {{"--write-model", &flags->write_model, "FILE.json", "writes the model as a file"},

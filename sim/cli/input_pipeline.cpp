@@ -32,7 +32,7 @@ std::vector<FlagHelp> own_flags(InputPipelineFlags& flags) {
           {"--sharding", &flags.sharding, "FILE|auto",
            "placement of tables; default whole tables by size"},
           {"--table-optimizer", &flags.table_optimizer, "NAME",
-           "sgd or adagrad (row-wise); default sgd"},
+           "sgd or adagrad (row-wise); default sgd", known_table_optimizers},
           {"--id-seed", &flags.seed, "N", "seed of which rows are popular; default 0"},
           {"--compare", &flags.compare, "compares all input pipelines"}};
 }
@@ -154,7 +154,7 @@ void compare_all(const InputRequest& request, const SharedFlags& shared) {
 
 void add_input_pipeline_flags(CommandLine& program, InputPipelineFlags& flags) {
   std::vector<FlagHelp> all{{"--input-pipeline", &flags.input_pipeline, "NAME|FILE",
-                             "such as sparse-dist; see below for all"}};
+                             "such as sparse-dist; see below for all", input_family_names}};
   for (FlagHelp& flag : own_flags(flags)) all.push_back(std::move(flag));
   program.add_flags("An overlapped input pipeline, instead of a schedule", all);
 }

@@ -72,9 +72,10 @@ void add_layers_flags(CommandLine& command, LayersFlags& flags) {
        {"--p2p-latency", &costs.p2p_latency, "T", "latency of a hop, with --graph; default 0"},
        {"--p2p-bandwidth", &costs.p2p_bandwidth, "RATE",
         "of a link, with --graph; default unlimited"}});
-  command.add_flags("Transfers", {{"--p2p", &costs.p2p, "MODE", "as of pipesim; default async"},
-                                  {"--eager-limit", &costs.eager_limit, "BYTES",
-                                   "smaller sends need no receiver; default 0"}});
+  command.add_flags("Transfers",
+                    {{"--p2p", &costs.p2p, "MODE", "as of pipesim; default async", p2p_names},
+                     {"--eager-limit", &costs.eager_limit, "BYTES",
+                      "smaller sends need no receiver; default 0"}});
 }
 
 LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {

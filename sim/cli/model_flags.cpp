@@ -74,10 +74,12 @@ Attention usual_attention(const Model& model, const SoftwareSpec& software) {
 
 std::vector<FlagHelp> all_flags(ModelFlags& flags) {
   return {
-      {"--model", &flags.model, "NAME|FILE.json", "model to train; `pipesim models` lists them"},
+      {"--model", &flags.model, "NAME|FILE.json", "model to train; `pipesim models` lists them",
+       flags.models},
       {"--cluster", &flags.cluster, "NAME|FILE.json",
-       "cluster to train on; `pipesim clusters` lists them"},
-      {"--software", &flags.software, "NAME|FILE.json", "trainer; `pipesim software` lists them"},
+       "cluster to train on; `pipesim clusters` lists them", known_clusters},
+      {"--software", &flags.software, "NAME|FILE.json", "trainer; `pipesim software` lists them",
+       known_software},
       {"--micro-batch-size", &flags.micro_batch_size, "B", "sequences per microbatch; default 1"},
       {"--sequence-length", &flags.sequence_length, "S",
        "tokens per sequence; default the model's longest"},
@@ -90,9 +92,11 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
       {"--sequence-parallel", &flags.sequence_parallel,
        "shards norms and dropout by tokens over T ranks"},
       {"--recompute", &flags.recompute, "none|full|full:N|LIST",
-       "attention, norms, activation, products; see below"},
-      {"--attention", &flags.attention, "HOW", "fused or unfused; default by model and software"},
-      {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16"},
+       "attention, norms, activation, products; see below", recompute_names},
+      {"--attention", &flags.attention, "HOW", "fused or unfused; default by model and software",
+       attention_names},
+      {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16",
+       all_precision_names},
       {"--zero", &flags.replicas.zero, "0|1|2|3", "shards optimizer, gradients, weights"},
       {"--shard-over", &flags.replicas.shard_over, "N",
        "shards within groups of N replicas; default all"},
@@ -112,6 +116,11 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
 }
 
 }  // namespace
+
+std::vector<std::string> attention_names() { return {"fused", "unfused"}; }
+std::vector<std::string> recompute_names() {
+  return {"selective", "attention", "norms", "activation", "products"};
+}
 
 void add_model_flags(CommandLine& command, ModelFlags& flags) {
   command.add_flags("Costs from a model on a cluster, instead of those below", all_flags(flags));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/cost/estimate/replica_flags.h"
+#include "sim/cost/model.h"
 #include "sim/request/training_request.h"
 #include "traces/command/command_line.h"
 
@@ -19,10 +20,14 @@ struct ModelFlags {
   ReplicaFlags replicas;
   Flag global_batch;
   bool sequence_parallel = false;
-  bool is_row = false;  // of a table, whose reader prints the models' notes
+  FlagHelp::Names models = model_names;  // that completions of --model offer
+  bool is_row = false;                   // of a table, whose reader prints the models' notes
 };
 
 void add_model_flags(CommandLine& command, ModelFlags& flags);
+// What --attention and --recompute accept.
+std::vector<std::string> attention_names();
+std::vector<std::string> recompute_names();
 
 // The first of them that was given, or empty.
 std::string first_model_flag(ModelFlags flags);

@@ -147,7 +147,10 @@ void set_up_partition(CommandLine& command) {
   add_schedule_flags(command, flags->schedule, true);
   command.add_flags(
       "Search",
-      {{"--objective", &flags->objective, "NAME", "minimizes iteration (default) or bottleneck"},
+      {{"--objective", &flags->objective, "NAME", "minimizes iteration (default) or bottleneck",
+        [] {
+          return std::vector<std::string>{"iteration", "bottleneck"};
+        }},
        {"--layout", &flags->layout, "3,2,2,2", "a layout to start from; --measured has its own"},
        {"--memory-cap", &flags->memory_cap, "BYTES", "per rank; a model's default: a device's"},
        {"--trials", &flags->trials, "N", "most layouts to simulate; default 2000"},

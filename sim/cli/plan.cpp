@@ -65,15 +65,16 @@ struct PlanFlags {
 std::vector<FlagHelp> question_flags(PlanFlags& flags) {
   ModelFlags& model = flags.model;
   return {
-      {"--model", &model.model, "NAME|FILE.json", "model to train"},
-      {"--cluster", &model.cluster, "NAME|FILE.json", "cluster to train on"},
-      {"--software", &model.software, "NAME|FILE.json", "trainer"},
+      {"--model", &model.model, "NAME|FILE.json", "model to train", model_names},
+      {"--cluster", &model.cluster, "NAME|FILE.json", "cluster to train on", known_clusters},
+      {"--software", &model.software, "NAME|FILE.json", "trainer", known_software},
       {"--devices", &model.devices, "N|A,B|A..Z", "devices, all used; A..Z means A, 2A, 4A, ... Z"},
       {"--global-batch", &model.global_batch, "N", "sequences per step, exactly"},
       {"--sequence-length", &model.sequence_length, "S",
        "tokens per sequence; default the model's longest"},
-      {"--attention", &model.attention, "HOW", "fused or unfused; default by model and software"},
-      {"--precision", &model.precision, "NAME", "as in pipesim; default bf16"},
+      {"--attention", &model.attention, "HOW", "fused or unfused; default by model and software",
+       attention_names},
+      {"--precision", &model.precision, "NAME", "as in pipesim; default bf16", all_precision_names},
       {"--weights", &model.weights, "bf16", "as in pipesim"},
       {"--gradient-bytes", &model.gradient_bytes, "2|4",
        "per gradient element; default as the weights"},
@@ -502,6 +503,8 @@ void set_up_plan(CommandLine& command) {
     const AxisHelp& axis = axes_help[i];
     FlagHelp own(fmt::format("--{}", axis.name), &flags->axes[i], axis.type, axis.help);
     if (axis.name == std::string_view("sequence-parallel")) own = std::move(own).or_alone("on");
+    if (axis.name == std::string_view("schedule")) own.known = schedule_names;
+    if (axis.name == std::string_view("recompute")) own.known = recompute_names;
     axes.push_back(std::move(own));
   }
   command.add_flags("Layout; what is not given is searched", axes);
@@ -510,7 +513,10 @@ void set_up_plan(CommandLine& command) {
       {{"--only", &flags->only, "AXIS=A,B", "values of a layout's flag: zero=1,2; may repeat"},
        {"--fix", &flags->fix, "AXIS=A", "the same as --AXIS A; may repeat"},
        {"--objective", &flags->objective, "NAME",
-        "what to minimize: time (default), memory, devices"},
+        "what to minimize: time (default), memory, devices",
+        [] {
+          return std::vector<std::string>{"time", "memory", "devices"};
+        }},
        {"--memory-cap", &flags->memory_cap, "BYTES", "memory limit; default a device's"}});
   command.add_flags(
       "Search",

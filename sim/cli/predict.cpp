@@ -16,6 +16,7 @@
 #include "sim/cli/setup.h"
 #include "sim/cli/spread_flags.h"
 #include "sim/engine/record_run.h"
+#include "sim/input_pipeline/recommendation_model.h"
 #include "sim/request/request.h"
 #include "sim/request/result_json.h"
 #include "sim/schedule/csv.h"
@@ -183,6 +184,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
 void set_up_predict(CommandLine& program) {
   auto flags = std::make_shared<PredictFlags>();
   add_schedule_flags(program, flags->schedule, true);
+  flags->costs.model.models = all_model_names;
   add_cost_flags(program, flags->costs);
   add_save_flags(program, flags->save);
   add_spread_flags(program, flags->spread);

@@ -150,9 +150,7 @@ void list_software() {
 }
 
 void print_model(const std::string& name) {
-  std::vector<std::string> names;
   for (const Model& model : known_models()) {
-    names.push_back(model.name);
     if (model.name != name) continue;
     print(to_json(model, 2) + "\n");
     return;
@@ -161,10 +159,7 @@ void print_model(const std::string& name) {
     print(to_json(*model, 2) + "\n");
     return;
   }
-  for (const RecommendationModel& known : known_recommendation_models()) {
-    names.push_back(known.name);
-  }
-  throw input_error(unknown_name("model", name, names));
+  throw input_error(unknown_name("model", name, all_model_names()));
 }
 
 // Prints a preset's file verbatim.
@@ -180,10 +175,11 @@ void print_preset(std::string_view what, const std::string& name,
 }  // namespace
 
 void add_presets(CommandLine& program) {
-  const auto add = [&](const std::string& name, const std::string& help, auto list, auto show) {
-    program.add_command(name, help, [list, show](CommandLine& command) {
+  const auto add = [&](const std::string& name, const std::string& help, FlagHelp::Names names,
+                       auto list, auto show) {
+    program.add_command(name, help, [names, list, show](CommandLine& command) {
       auto given = std::make_shared<Flag>();
-      command.add_flags("", {{"name", given.get(), "NAME", "prints this one as a file"}});
+      command.add_flags("", {{"name", given.get(), "NAME", "prints this one as a file", names}});
       command.set_work([given, list, show] {
         if (*given) {
           show(**given);
@@ -193,16 +189,17 @@ void add_presets(CommandLine& program) {
       });
     });
   };
-  add("models", "lists the models known by name, or prints one", list_models, print_model);
-  add("clusters", "lists the clusters known by name, or prints one", list_clusters,
+  add("models", "lists the models known by name, or prints one", all_model_names, list_models,
+      print_model);
+  add("clusters", "lists the clusters known by name, or prints one", known_clusters, list_clusters,
       [](const std::string& name) {
         print_preset("cluster", name, known_clusters(), cluster_preset);
       });
-  add("software", "lists the software known by name, or prints one", list_software,
+  add("software", "lists the software known by name, or prints one", known_software, list_software,
       [](const std::string& name) {
         print_preset("software", name, known_software(), software_preset);
       });
-  add("devices", "lists the devices known by name, or prints one", list_devices,
+  add("devices", "lists the devices known by name, or prints one", known_devices, list_devices,
       [](const std::string& name) {
         print_preset("device", name, known_devices(), device_preset);
       });

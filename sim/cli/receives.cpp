@@ -363,7 +363,7 @@ const char* const receives_help =
     "  edge          on the stream of its directed pair of ranks";
 
 void add_receive_flags(CommandLine& command, ReceiveFlags& flags, const std::string& meaning) {
-  command.add_flags("", {{"--receives", &flags.where, "WHERE", meaning},
+  command.add_flags("", {{"--receives", &flags.where, "WHERE", meaning, receives_names},
                          {"--receive-buffers", &flags.buffers, "N",
                           "inputs early may receive ahead; default any number"}});
 }
@@ -386,7 +386,7 @@ void add_schedule_receives(CommandLine& schedule) {
   CommandLine& command =
       schedule.add_command("receives", "compares placements of receives, and deadlocks");
   command.add_flags("", {FlagHelp("schedule", &flags->schedule.schedule, "NAME|FILE",
-                                  "a schedule's name, or its CSV or program")
+                                  "a schedule's name, or its CSV or program", schedule_names)
                              .required()});
   add_receive_flags(command, flags->receives, "only this one, with its deadlocks in full");
   command.add_flags(

@@ -200,7 +200,7 @@ void set_up_schedule(CommandLine& command) {
     auto flags = std::make_shared<ScheduleVerbFlags>();
     CommandLine& verb = command.add_command(name, help);
     verb.add_flags("", {FlagHelp("schedule", &flags->schedule.schedule, "NAME|FILE",
-                                 "a schedule's name, or its CSV or program")
+                                 "a schedule's name, or its CSV or program", schedule_names)
                             .required()});
     add_schedule_flags(verb, flags->schedule, false);
     verb.set_work([flags, run] { run(*flags); });
@@ -217,7 +217,7 @@ void set_up_schedule(CommandLine& command) {
   const auto [check, check_flags] =
       add("check", "finds deadlocks; exit status 1 if there is one", check_schedule);
   check.add_flags("", {{"--transport", &check_flags.transport, "NAME",
-                        "buffered, rendezvous, fifo, edge-fifo; default all"},
+                        "buffered, rendezvous, fifo, edge-fifo; default all", send_mode_names},
                        {"--json", &check_flags.json, "prints one JSON object"}});
 
   const auto [lowered, lower_flags] =
@@ -240,7 +240,8 @@ void set_up_schedule(CommandLine& command) {
   const auto [streams, streams_flags] =
       add("streams", "writes the program stream by stream, for editing", write_streams);
   streams.add_flags(
-      "", {{"--p2p", &streams_flags.p2p, "MODE", "which streams carry transfers; default async"},
+      "", {{"--p2p", &streams_flags.p2p, "MODE", "which streams carry transfers; default async",
+            p2p_names},
            {"--whole", &streams_flags.whole, "adds the iteration's closing actions if missing"},
            {"-o,--output", &streams_flags.output, "FILE.program",
             "the file; default standard output"}});

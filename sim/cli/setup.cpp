@@ -73,7 +73,7 @@ void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_na
   const std::string group = "Schedule";
   if (with_name) {
     command.add_flags(group, {{"--schedule", &flags.schedule, "NAME|FILE",
-                               "a name (`pipesim schedules` lists them) or file"}});
+                               "a name (`pipesim schedules` lists them) or file", schedule_names}});
   }
   command.add_flags(
       group,
@@ -93,7 +93,7 @@ void add_cost_flags(CommandLine& command, CostFlags& flags, const std::string& o
   command.add_flags(group, single_costs(flags));
   command.add_flags(
       group,
-      {{"--p2p", &flags.p2p, "MODE", "how results travel, see below; default async"},
+      {{"--p2p", &flags.p2p, "MODE", "how results travel, see below; default async", p2p_names},
        {"--eager-limit", &flags.eager_limit, "BYTES", "smaller sends need no receiver; default 0"},
        {"--costs", &flags.costs, "FILE.json", "costs from a file; format in traces/FORMAT.md"},
        {"--layout", &flags.layout, "3,2,2,2", "layers per virtual stage, or Megatron's layout"}});

@@ -12,6 +12,8 @@
 #include "sim/cli/outputs.h"
 #include "sim/cost/layout.h"
 #include "sim/input/profile_flags.h"
+#include "sim/input_pipeline/input_families.h"
+#include "sim/schedule/family.h"
 #include "traces/base/error.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
@@ -294,7 +296,8 @@ void set_up_what_if(CommandLine& command) {
       "Changes; each may be given several times and makes a row",
       {{"--scale", &flags->scales, "B@stage2=0.8", "scales compute times; see below"},
        {"--link", &flags->links, "0-1=2x", "speeds up messages between two ranks"},
-       {"--schedule", &flags->schedules, "NAME|FILE", "another schedule, by name or from a file"},
+       {"--schedule", &flags->schedules, "NAME|FILE", "another schedule, by name or from a file",
+        schedule_names},
        {"--virtual-stages", &flags->virtual_stages, "V", "chunks per rank of such a schedule"},
        {"--layout", &flags->layouts, "3,2,2,2",
         "layers per virtual stage; needs a run with layers"},
@@ -303,7 +306,7 @@ void set_up_what_if(CommandLine& command) {
        {"--storage", &flags->storages, "RATE", "total rate at which ranks write checkpoints"},
        {"--checkpoint-every", &flags->saves, "N", "save interval, for a run that saved"},
        {"--input-pipeline", &flags->input_pipelines, "NAME|FILE",
-        "another pipeline, for a run of an input pipeline"}});
+        "another pipeline, for a run of an input pipeline", input_family_names}});
   command.add_flags("Output", {{"--json", &flags->json, "prints the result as one JSON object"}});
   command.set_work([flags, &command] { answer_what_if(*flags, command); });
   command.set_footer(

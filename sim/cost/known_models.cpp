@@ -153,15 +153,20 @@ const std::vector<Model>& known_models() {
   return models;
 }
 
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const Model& model : known_models()) names.push_back(model.name);
+  return names;
+}
+
 Model find_model(const std::string& name_or_file, std::vector<std::string>* notes) {
   if (name_or_file.ends_with(".json") || name_or_file.find('/') != std::string::npos) {
     return parse_model(read_file(name_or_file), name_or_file, notes);
   }
-  std::vector<std::string> names;
   for (const Model& model : known_models()) {
     if (model.name == name_or_file) return model;
-    names.push_back(model.name);
   }
+  std::vector<std::string> names = model_names();
   constexpr std::size_t most = 5;
   const std::size_t all = names.size();
   names = nearest_first(name_or_file, std::move(names));

@@ -90,6 +90,7 @@ struct Model {
 
 // The models known by name.
 const std::vector<Model>& known_models();
+std::vector<std::string> model_names();
 
 // `file` names the text in errors, and a model without a name. If layers are
 // listed, every size is 0. Appends to `notes`, if given, a sentence for each setting of a foreign

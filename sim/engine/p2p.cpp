@@ -26,15 +26,19 @@ constexpr std::array<Mode, 4> modes{{{P2p::async, "async", SendMode::buffered},
 
 std::string_view p2p_name(P2p mode) { return std::ranges::find(modes, mode, &Mode::mode)->name; }
 
+std::vector<std::string> p2p_names() {
+  std::vector<std::string> names;
+  for (const Mode& mode : modes) names.emplace_back(mode.name);
+  return names;
+}
+
 SendMode send_mode_of(P2p mode) { return std::ranges::find(modes, mode, &Mode::mode)->sending; }
 
 P2p parse_p2p(std::string_view name) {
-  std::vector<std::string> known;
   for (const Mode& mode : modes) {
     if (mode.name == name) return mode.mode;
-    known.emplace_back(mode.name);
   }
-  throw input_error(unknown_name("p2p mode", name, known));
+  throw input_error(unknown_name("p2p mode", name, p2p_names()));
 }
 
 }  // namespace pipesim

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/schedule/deadlock.h"
 
@@ -23,6 +25,7 @@ struct Transfers {
 };
 
 std::string_view p2p_name(P2p mode);
+std::vector<std::string> p2p_names();
 // The mode of this name, or an input error that lists the known ones.
 P2p parse_p2p(std::string_view name);
 

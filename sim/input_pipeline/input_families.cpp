@@ -299,6 +299,12 @@ void check(const InputProgramRequest& request) {
 
 }  // namespace
 
+std::vector<std::string> input_family_names() {
+  std::vector<std::string> names;
+  for (const InputFamily& family : all_input_families()) names.emplace_back(family.name);
+  return names;
+}
+
 const std::vector<InputFamily>& all_input_families() {
   static const std::vector<InputFamily> families{
       {"base", "TrainPipelineBase", "copies the next batch after the backward"},
@@ -368,9 +374,7 @@ InputProgram make_input_program(const InputProgramRequest& request) {
   } else if (request.name == "staged") {
     call_staged(host, request.stages);
   } else {
-    std::vector<std::string> known;
-    for (const InputFamily& family : all_input_families()) known.emplace_back(family.name);
-    throw input_error(unknown_name("input pipeline", request.name, known) +
+    throw input_error(unknown_name("input pipeline", request.name, input_family_names()) +
                       "; or a file of a program, with a dot or a slash in its name");
   }
   InputProgram program{

@@ -24,6 +24,7 @@ struct InputFamily {
   std::string_view summary;  // one line
 };
 const std::vector<InputFamily>& all_input_families();
+std::vector<std::string> input_family_names();
 
 // The work of a stage of `staged`.
 enum class InputStage : std::uint8_t { copy, prepare, dist };

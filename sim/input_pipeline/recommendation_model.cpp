@@ -176,13 +176,15 @@ std::string_view table_optimizer_name(TableOptimizer optimizer) {
   return table_optimizer_names[static_cast<std::size_t>(optimizer)];
 }
 
+std::vector<std::string> known_table_optimizers() {
+  return {table_optimizer_names.begin(), table_optimizer_names.end()};
+}
+
 TableOptimizer parse_table_optimizer(std::string_view name, std::string_view where) {
   const auto found = std::ranges::find(table_optimizer_names, name);
   if (found == table_optimizer_names.end()) {
-    throw input_error(
-        fmt::format("{}: {}", where,
-                    unknown_name("optimizer of tables", name,
-                                 {table_optimizer_names.begin(), table_optimizer_names.end()})));
+    throw input_error(fmt::format(
+        "{}: {}", where, unknown_name("optimizer of tables", name, known_table_optimizers())));
   }
   return static_cast<TableOptimizer>(found - table_optimizer_names.begin());
 }
@@ -267,6 +269,20 @@ const std::vector<RecommendationModel>& known_recommendation_models() {
   return models;
 }
 
+std::vector<std::string> recommendation_model_names() {
+  std::vector<std::string> names;
+  for (const RecommendationModel& model : known_recommendation_models()) {
+    names.push_back(model.name);
+  }
+  return names;
+}
+
+std::vector<std::string> all_model_names() {
+  std::vector<std::string> names = model_names();
+  for (std::string& name : recommendation_model_names()) names.push_back(std::move(name));
+  return names;
+}
+
 std::optional<RecommendationModel> find_recommendation_model(const std::string& name) {
   for (const RecommendationModel& model : known_recommendation_models()) {
     if (model.name == name) return model;
@@ -279,12 +295,9 @@ RecommendationModel read_recommendation_model(const std::string& name_or_file) {
     return parse_recommendation_model(read_file(name_or_file), name_or_file);
   }
   if (auto model = find_recommendation_model(name_or_file)) return *std::move(model);
-  std::vector<std::string> names;
-  for (const RecommendationModel& model : known_recommendation_models()) {
-    names.push_back(model.name);
-  }
-  throw input_error(fmt::format("--model: {}; or give a file that ends in .json",
-                                unknown_name("recommendation model", name_or_file, names)));
+  throw input_error(fmt::format(
+      "--model: {}; or give a file that ends in .json",
+      unknown_name("recommendation model", name_or_file, recommendation_model_names())));
 }
 
 }  // namespace pipesim

@@ -42,6 +42,7 @@ enum class TableOptimizer : std::uint8_t {
   sgd,
   row_wise_adagrad,  // one number per row: the sum of the mean squares of its gradients
 };
+std::vector<std::string> known_table_optimizers();
 // "sgd", "adagrad"; `where` names the flag or key in an error.
 std::string_view table_optimizer_name(TableOptimizer optimizer);
 TableOptimizer parse_table_optimizer(std::string_view name, std::string_view where);
@@ -73,6 +74,9 @@ std::string to_json(const RecommendationModel& model, int indent = -1);
 
 // The models known by name: dlrm-mini, dlrm-dcnv2.
 const std::vector<RecommendationModel>& known_recommendation_models();
+std::vector<std::string> recommendation_model_names();
+// Of these and of models that are no recommendation models, for flags that take either.
+std::vector<std::string> all_model_names();
 std::optional<RecommendationModel> find_recommendation_model(const std::string& name);
 // A known name, or a file: a name that ends in .json or contains a slash.
 RecommendationModel read_recommendation_model(const std::string& name_or_file);

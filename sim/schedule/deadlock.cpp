@@ -215,13 +215,17 @@ std::vector<SendMode> all_send_modes() {
   return all;
 }
 
+std::vector<std::string> send_mode_names() {
+  std::vector<std::string> names;
+  for (const Mode& mode : send_modes) names.emplace_back(mode.name);
+  return names;
+}
+
 SendMode parse_send_mode(std::string_view name) {
-  std::vector<std::string> known;
   for (const Mode& mode : send_modes) {
     if (mode.name == name) return mode.mode;
-    known.emplace_back(mode.name);
   }
-  throw input_error(unknown_name("transport", name, known));
+  throw input_error(unknown_name("transport", name, send_mode_names()));
 }
 
 std::optional<std::string> find_deadlock(const Schedule& schedule, SendMode mode,

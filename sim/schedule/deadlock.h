@@ -27,6 +27,7 @@ enum class SendMode {
 TransferLane lane_of(SendMode mode);
 std::string_view send_mode_name(SendMode mode);
 std::vector<SendMode> all_send_modes();
+std::vector<std::string> send_mode_names();
 SendMode parse_send_mode(std::string_view name);
 
 // For a SEND: whether it completes by itself in any mode, as one below the

@@ -38,16 +38,20 @@ const std::vector<Family>& all_families() {
   return all;
 }
 
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const Family& family : all_families()) names.emplace_back(family.name);
+  return names;
+}
+
 const Family& family(std::string_view name) {
   const auto is_meant = [&](std::string_view other) {
     return std::ranges::equal(name, other, {}, to_lower, to_lower);
   };
-  std::vector<std::string> known;
   for (const Family& family : all_families()) {
     if (is_meant(family.name) || std::ranges::any_of(family.aliases, is_meant)) return family;
-    known.emplace_back(family.name);
   }
-  throw input_error(unknown_name("schedule", name, known) +
+  throw input_error(unknown_name("schedule", name, schedule_names()) +
                     "; a file's name ends in .csv or .program");
 }
 

@@ -87,6 +87,7 @@ struct Family {
 };
 
 const std::vector<Family>& all_families();
+std::vector<std::string> schedule_names();
 // The family that is called so, or an input error that lists their names, nearest first.
 const Family& family(std::string_view name);
 

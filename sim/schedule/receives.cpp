@@ -326,13 +326,17 @@ std::string_view receives_name(Receives where) {
   return std::ranges::find(receives_entries, where, &ReceivesEntry::where)->name;
 }
 
+std::vector<std::string> receives_names() {
+  std::vector<std::string> names;
+  for (const ReceivesEntry& entry : receives_entries) names.emplace_back(entry.name);
+  return names;
+}
+
 Receives parse_receives(std::string_view name) {
-  std::vector<std::string> known;
   for (const ReceivesEntry& entry : receives_entries) {
     if (entry.name == name) return entry.where;
-    known.emplace_back(entry.name);
   }
-  throw input_error(unknown_name("place of receives", name, known));
+  throw input_error(unknown_name("place of receives", name, receives_names()));
 }
 
 Schedule place_receives(const Schedule& program, Receives where, const ReceivePlacing& placing) {

@@ -35,6 +35,7 @@ enum class Receives : std::uint8_t { sender, just_in_time, early, batched, timed
 
 std::vector<Receives> all_receives();
 std::string_view receives_name(Receives where);
+std::vector<std::string> receives_names();
 // The choice of that name, or an input error that lists the known ones.
 Receives parse_receives(std::string_view name);
 

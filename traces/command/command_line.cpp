@@ -124,6 +124,7 @@ void CommandLine::add_flags(const std::string& group, std::span<const FlagHelp> 
     if (flag.name.starts_with('-')) option->allow_extra_args(false);
     if (!group.empty()) option->group(group);
     if (flag.is_required) option->required();
+    if (flag.known != nullptr) known_names_[option->get_name()] = flag.known;
   }
 }
 
@@ -142,7 +143,7 @@ std::string CommandLine::full_name() const {
   return (parent_ == nullptr ? "" : parent_->full_name() + " ") + app_.get_name();
 }
 
-CommandDescription CommandLine::describe(const std::vector<KnownNames>& known) {
+CommandDescription CommandLine::describe() {
   set_up();
   CommandDescription description{
       full_name(), app_.get_description(), app_.get_footer(), commands_.empty() || work_, {}, {},
@@ -161,24 +162,19 @@ CommandDescription CommandLine::describe(const std::vector<KnownNames>& known) {
     flag.may_be_alone = !flag.type.empty() && option->get_expected_min() == 0;
     flag.values = values_in(flag.type);
     flag.paths = paths_of(flag.type);
-    for (const auto& [of, names] : known) {
-      // FILE alone is not a name.
-      const bool may_be_named = flag.paths == Paths::none || flag.type.starts_with("NAME|");
-      if (may_be_named &&
-          (of == flag.names.back() || of == app_.get_name() + " " + flag.names.back())) {
-        flag.values.insert(flag.values.end(), names.begin(), names.end());
-      }
+    if (const auto known = known_names_.find(option->get_name()); known != known_names_.end()) {
+      const std::vector<std::string> names = known->second();
+      flag.values.insert(flag.values.end(), names.begin(), names.end());
     }
     (is_argument ? description.arguments : description.flags).push_back(std::move(flag));
   }
-  for (const auto& command : commands_) description.commands.push_back(command->describe(known));
+  for (const auto& command : commands_) description.commands.push_back(command->describe());
   return description;
 }
 
 void CommandLine::write_manual(const std::string& folder) {
   const std::string& name = app_.get_name();
-  const CommandDescription program =
-      describe(known_names_ ? known_names_() : std::vector<KnownNames>());
+  const CommandDescription program = describe();
   std::error_code failed;  // then writing fails, too
   std::filesystem::create_directories(folder, failed);
   OutputFile page(folder + "/" + name + ".1.gz", true);

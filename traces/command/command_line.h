@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,13 +29,24 @@ namespace pipesim {
 using Flag = std::optional<std::string>;
 
 // A flag's name, meaning and variable. A name without dashes is a positional
-// argument's.
+// argument's. Completions offer `names`, which are asked for only when they are made.
 struct FlagHelp {
-  FlagHelp(std::string called, Flag* text, std::string kind, std::string meaning)
-      : name(std::move(called)), value(text), type(std::move(kind)), help(std::move(meaning)) {}
+  using Names = std::vector<std::string> (*)();
+
+  FlagHelp(std::string called, Flag* text, std::string kind, std::string meaning,
+           Names names = nullptr)
+      : name(std::move(called)),
+        value(text),
+        type(std::move(kind)),
+        help(std::move(meaning)),
+        known(names) {}
   FlagHelp(std::string called, std::vector<std::string>* texts, std::string kind,
-           std::string meaning)
-      : name(std::move(called)), value(texts), type(std::move(kind)), help(std::move(meaning)) {}
+           std::string meaning, Names names = nullptr)
+      : name(std::move(called)),
+        value(texts),
+        type(std::move(kind)),
+        help(std::move(meaning)),
+        known(names) {}
   // A switch.
   FlagHelp(std::string called, bool* given, std::string meaning)
       : name(std::move(called)), value(given), help(std::move(meaning)) {}
@@ -56,6 +68,7 @@ struct FlagHelp {
   std::string help;
   bool is_required = false;
   std::string alone;  // empty: needs a text
+  Names known = nullptr;
 };
 
 // The name of the first that was given; empty if none was.
@@ -83,10 +96,6 @@ class CommandLine {
   void set_footer(const std::string& text);
   // For a program and all its commands.
   void set_foreign_flags(ForeignFlags flags) { foreign_ = std::move(flags); }
-  // For the same: what completions offer. Called only when they are made.
-  void set_known_names(std::function<std::vector<KnownNames>()> names) {
-    known_names_ = std::move(names);
-  }
   // Runs if the command line ends with this command. A command without
   // work needs one of its subcommands.
   void set_work(std::function<void()> work) { work_ = std::move(work); }
@@ -121,7 +130,7 @@ class CommandLine {
   std::string unexpected_words() const;
   void require_subcommands();
   void set_up();
-  CommandDescription describe(const std::vector<KnownNames>& known);
+  CommandDescription describe();
   void write_manual(const std::string& folder);
   void parse_and_work(int argc, char** argv, bool speaks);
 
@@ -131,11 +140,11 @@ class CommandLine {
   std::vector<std::unique_ptr<CommandLine>> commands_;
   std::function<void(CommandLine&)> set_up_;  // empty once done
   std::function<void()> work_;
+  std::map<std::string, FlagHelp::Names> known_names_;  // of flags, by name
   // For a program itself:
   std::string version_;
   std::vector<std::string> arguments_;
   ForeignFlags foreign_;
-  std::function<std::vector<KnownNames>()> known_names_;
 };
 
 }  // namespace pipesim

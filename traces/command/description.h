@@ -9,13 +9,6 @@
 
 namespace pipesim {
 
-// Names that flags accept beyond those in their types: "--p2p" for any command,
-// or "plan --objective" for one.
-struct KnownNames {
-  std::string flag;
-  std::vector<std::string> names;
-};
-
 // What a flag's text may name on disk.
 enum class Paths { none, files, folders };
 

@@ -90,12 +90,15 @@ std::string_view precision_name(Precision precision) {
   return precision_names[static_cast<std::size_t>(precision)];
 }
 
+std::vector<std::string> all_precision_names() {
+  return {precision_names.begin(), precision_names.end()};
+}
+
 Precision parse_precision(std::string_view name, std::string_view where) {
   const auto known = std::ranges::find(precision_names, name);
   if (known == precision_names.end()) {
-    throw input_error(fmt::format(
-        "{}: {}", where,
-        unknown_name("precision", name, {precision_names.begin(), precision_names.end()})));
+    throw input_error(
+        fmt::format("{}: {}", where, unknown_name("precision", name, all_precision_names())));
   }
   return static_cast<Precision>(known - precision_names.begin());
 }

@@ -21,6 +21,7 @@ enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, fp8 };
 inline constexpr int precision_count = 5;
 
 std::string_view precision_name(Precision precision);
+std::vector<std::string> all_precision_names();
 // The precision of that name, or an input error at `where` that lists the known ones.
 Precision parse_precision(std::string_view name, std::string_view where);
 // Bytes of a stored value.
