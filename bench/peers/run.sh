@@ -30,10 +30,10 @@ for shape in "8 64" "64 256" "64 1024" "256 4096"; do
   read -r p m <<<"$shape"
   theirs=$(median 3 "$peer" "$p" "$m" 1e6 2e6 45e3)
   printf '%6s %6s  %-24s %12s %12s\n' "$p" "$m" SimGrid "$("$peer" "$p" "$m" 1e6 2e6 45e3)" "$theirs"
-  for mode in async "async by events" fifo edge-fifo; do
+  for mode in async "async, 1 B" fifo edge-fifo; do
     arguments=(--schedule 1f1b --stages "$p" --microbatches "$m" --p2p-latency 45us --json)
     case $mode in
-      "async by events") arguments+=(--p2p async --p2p-bytes 1B) ;; # buffers need events
+      "async, 1 B") arguments+=(--p2p async --p2p-bytes 1B) ;; # messages with buffers
       *) arguments+=(--p2p "$mode") ;;
     esac
     ours=$(median 15 "$bin/pipesim" "${arguments[@]}")

@@ -64,8 +64,6 @@ class TopologicalEvaluation {
   }
 
  private:
-  static constexpr std::int64_t never = -1;
-
   // The end of what ran last on a stream, and the path to it.
   struct Tail {
     std::int64_t end_ns = 0;
@@ -73,10 +71,15 @@ class TopologicalEvaluation {
   };
 
   // The input of a (stage, microbatch): that of its F, and once F has run that of its backward.
+  // All zero, as memory comes, where it has not been made yet.
   struct Input {
-    std::int64_t usable_ns = never;
-    std::int64_t arrival_ns = 0;  // before that, if a RECV came to it later
-    PathTimes path;               // to usable_ns
+    bool is_there() const { return since_ns != 0; }
+    std::int64_t usable_ns() const { return since_ns - 1; }
+    void be_usable(std::int64_t time_ns) { since_ns = time_ns + 1; }
+    void take() { since_ns = 0; }
+
+    std::int64_t since_ns = 0;  // plus 1
+    PathTimes path;             // to that
   };
 
   // The way of a stage's results to a neighbour.
@@ -132,7 +135,6 @@ class TopologicalEvaluation {
     const auto count = static_cast<std::size_t>(placement_.stages());
     const auto microbatches = static_cast<std::size_t>(schedule_.microbatches);
     inputs_.resize(count * microbatches);
-    for (Input& input : inputs_) input.usable_ns = never;
     stages_.resize(count * static_cast<std::size_t>(placement_.copies()));
     for (int copy = 0; copy < placement_.copies(); ++copy) {
       Stage* const stages = stages_.data() + count * static_cast<std::size_t>(copy);
@@ -165,7 +167,9 @@ class TopologicalEvaluation {
     made.occupied_ns = costs_.occupied_ns(link, made.bytes);
     made.flight_ns = link.latency_ns + made.occupied_ns;
     const Action send = make_action(from, to > from ? Kind::SEND_F : Kind::SEND_B);
-    made.eager = is_eager(send, costs_, options_.transfers);
+    made.eager =
+        options_.transfers.mode != P2p::async && is_eager(send, costs_, options_.transfers);
+    if (made.eager) arrivals_ns_.resize(inputs_.size());
     const auto stream_of = [&](int owner) {
       return static_cast<std::uint32_t>(streams_.transfers(owner, made.from_rank, made.to_rank));
     };
@@ -237,10 +241,10 @@ class TopologicalEvaluation {
     Wait wait;
     if (edge != nullptr) {
       Input& input = stage.inputs[action.microbatch];
-      if (input.usable_ns == never) return false;
-      start = std::max(start, input.usable_ns);
-      if (!edge->local) wait.await(input, *edge, true);
-      input.usable_ns = never;  // the backward's turn
+      if (!input.is_there()) return false;
+      start = std::max(start, input.usable_ns());
+      if (!edge->local) wait.await(input, arrival_of(input, *edge), *edge, true);
+      input.take();  // the backward's turn
       prefetch_ahead(&input, 4);
     }
     const std::int64_t end =
@@ -260,7 +264,7 @@ class TopologicalEvaluation {
     for (std::size_t i = 0; i < 2; ++i) {
       stages[i] = &stage_of(cell[i]);
       edges[i] = input_edge(*stages[i], cell[i].kind);
-      if (edges[i] != nullptr && stages[i]->inputs[cell[i].microbatch].usable_ns == never) {
+      if (edges[i] != nullptr && !stages[i]->inputs[cell[i].microbatch].is_there()) {
         return false;
       }
     }
@@ -273,11 +277,12 @@ class TopologicalEvaluation {
           varied(stages[i]->duration_ns[static_cast<std::size_t>(cell[i].kind)], cell[i], rank);
       if (edges[i] == nullptr) continue;
       Input& input = stages[i]->inputs[cell[i].microbatch];
-      start = std::max(start, input.usable_ns);
+      start = std::max(start, input.usable_ns());
       if (!edges[i]->local) {
-        for (Wait* one : {&wait, &waits[i]}) one->await(input, *edges[i], cell[i].kind == Kind::F);
+        for (Wait* one : {&wait, &waits[i]})
+          one->await(input, arrival_of(input, *edges[i]), *edges[i], cell[i].kind == Kind::F);
       }
-      input.usable_ns = never;
+      input.take();
     }
     if (stages[0]->overlap_ns) duration = varied(*stages[0]->overlap_ns, cell[0], rank);
     const std::int64_t end = start + duration;
@@ -304,17 +309,18 @@ class TopologicalEvaluation {
     std::int64_t sent_ns = 0;
     std::int64_t arrival_ns = 0;
     // The path to the one that could be used last; at a tie the forward's.
-    std::int64_t usable_ns = never;
+    std::int64_t usable_ns = -1;
     PathTimes path;
 
-    void await(const Input& input, const Edge& edge, bool is_forward) {
-      if (!exists || input.arrival_ns > arrival_ns) {
+    void await(const Input& input, std::int64_t own_arrival_ns, const Edge& edge, bool is_forward) {
+      if (!exists || own_arrival_ns > arrival_ns) {
         exists = true;
-        arrival_ns = input.arrival_ns;
-        sent_ns = input.arrival_ns - edge.flight_ns;
+        arrival_ns = own_arrival_ns;
+        sent_ns = own_arrival_ns - edge.flight_ns;
       }
-      if (input.usable_ns > usable_ns || (is_forward && input.usable_ns == usable_ns)) {
-        usable_ns = input.usable_ns;
+      const std::int64_t own_ns = input.usable_ns();
+      if (own_ns > usable_ns || (is_forward && own_ns == usable_ns)) {
+        usable_ns = own_ns;
         path = input.path;
       }
     }
@@ -384,7 +390,7 @@ class TopologicalEvaluation {
     Input& input = edge.inputs[action.microbatch];
     prefetch_ahead(&input, 4);
     if (edge.local) {
-      input.usable_ns = made.end_ns;
+      input.be_usable(made.end_ns);
     } else {
       send(edge, action, made, input);
     }
@@ -407,22 +413,31 @@ class TopologicalEvaluation {
     }
     if (edge.link >= 0) occupy(edge, sent);
     const std::int64_t arrival = sent + edge.flight_ns;
-    input.arrival_ns = input.usable_ns = arrival;
+    std::int64_t usable = arrival;
     if (from != nullptr && edge.eager) *from = {sent, path};
     path.p2p_ns += edge.flight_ns;
     if (from != nullptr && edge.eager) {
       // The RECV ends once its stream has come to it, too.
       if (to->end_ns >= arrival) {
-        input.usable_ns = to->end_ns;
+        usable = to->end_ns;
         path = to->path;
       }
-      *to = {input.usable_ns, path};
+      *to = {usable, path};
+      arrivals_ns_[static_cast<std::size_t>(&input - inputs_.data())] = arrival;
     } else if (from != nullptr) {
       *from = *to = {arrival, path};
     }
+    input.be_usable(usable);
     input.path = path;
     if (has_buffers_ || sink_) [[unlikely]]
       note_transfer(edge, producer, sent, arrival);
+  }
+
+  // A RECV may come to a message only after it has arrived.
+  std::int64_t arrival_of(const Input& input, const Edge& edge) const {
+    if (!edge.eager) [[likely]]
+      return input.usable_ns();
+    return arrivals_ns_[static_cast<std::size_t>(&input - inputs_.data())];
   }
 
   // A message has its link to itself, or the whole evaluation is void.
@@ -493,6 +508,7 @@ class TopologicalEvaluation {
   std::vector<Tail> tails_;                // by stream; a rank's compute has its number
   std::vector<Stage> stages_;              // [copy][stage]
   LargeVector<Input> inputs_;              // [stage][microbatch]
+  LargeVector<std::int64_t> arrivals_ns_;  // likewise, of eager messages
   std::array<Group, 2> groups_;
   std::map<std::pair<int, int>, std::int32_t> links_;  // by ranks: an index in the next
   std::vector<std::int64_t> busy_until_ns_;
