@@ -46,7 +46,6 @@ std::vector<Closing> closing_of(const Schedule& schedule, const Costs& costs, bo
 }
 
 Metrics evaluate(const Schedule& program, const Costs& costs, const SimulationOptions& options) {
-  if (options.budget != nullptr) options.budget->check();
   if (!needs_events(program, costs, options)) {
     return evaluate_directly(program, costs, options.iterations, options.jitter, options.sink);
   }
@@ -56,6 +55,7 @@ Metrics evaluate(const Schedule& program, const Costs& costs, const SimulationOp
 }  // namespace
 
 Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationOptions& options) {
+  if (options.budget != nullptr) options.budget->check();
   const bool saves = options.saves.any() && options.saves.every <= options.iterations;
   std::optional<Schedule> program;
   if (!options.always_by_events && needs_events(schedule, costs, options) &&

@@ -50,7 +50,9 @@ class TopologicalEvaluation {
     for (; iteration_ < options_.iterations; ++iteration_) {
       begin_iteration();
       const bool complete = turns_.run([this](int rank, const Action* cell, std::size_t size) {
-        return deal(rank, cell, size);
+        constexpr std::uint32_t cells_a_look = 1 << 16;
+        if (++cells_ % cells_a_look == 0 && options_.budget != nullptr) options_.budget->check();
+        return !met_ && deal(rank, cell, size);
       });
       if (met_) return std::nullopt;
       if (!complete) throw_deadlock(schedule_);
@@ -500,7 +502,8 @@ class TopologicalEvaluation {
   std::vector<StageFootprint> footprints_;
   bool has_buffers_;
   int iteration_ = 0;
-  bool met_ = false;  // messages, on a link
+  bool met_ = false;  // messages, on a link: nothing more is played
+  std::uint32_t cells_ = 0;
   IterationEnds ends_;
   std::vector<Rank> ranks_;
   std::vector<MergedMemory> memory_;       // by rank, where messages have buffers

@@ -222,9 +222,8 @@ TEST(InputComparison, IsPrintedAndAnObject) {
   EXPECT_EQ(comparison.at("worst").size(), 10U);
   EXPECT_GT(comparison.at("root_causes").size(), 10U);
   const json& makespan = comparison.at("makespan_ns");
-  EXPECT_EQ(comparison.at("gap_ns").at("total"),
-            makespan.at("measured").get<std::int64_t>() -
-                makespan.at("predicted").get<std::int64_t>());
+  EXPECT_EQ(comparison.at("gap_ns").at("total"), makespan.at("measured").get<std::int64_t>() -
+                                                     makespan.at("predicted").get<std::int64_t>());
   EXPECT_EQ(comparison.at("gap_ns").at("launch"), 0);  // the run is a simulation's
   EXPECT_DOUBLE_EQ(
       makespan.at("change").get<double>(),

@@ -82,11 +82,10 @@ TEST(InputCostsFiles, WrongFilesAreRefused) {
   EXPECT_EQ(input_costs_error(R"("ranks":2)"), "c.json:1:1: key 'work' is missing");
   EXPECT_EQ(input_costs_error(R"("ranks":0,"work":{})"),
             "c.json:1:53: ranks: 0 is out of range: it must lie between 1 and 4096");
-  EXPECT_EQ(
-      input_costs_error(R"("ranks":2,"work":{"SEND":{}})"),
-      "c.json:1:70: work: unknown key 'SEND'; known, nearest first: READ, NEXT, COPY, IDS, "
-      "TOP, SPLITS, BOTTOM, LOOKUP, OUTPUT, PREPARE, UPDATE, PREFETCH, ZERO_GRAD, OPTIMIZER, "
-      "REDUCE_TOP, TOP_BACKWARD, REDUCE_BOTTOM, BOTTOM_BACKWARD, OUTPUT_BACKWARD");
+  EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"SEND":{}})"),
+            "c.json:1:70: work: unknown key 'SEND'; known, nearest first: READ, NEXT, COPY, IDS, "
+            "TOP, SPLITS, BOTTOM, LOOKUP, OUTPUT, PREPARE, UPDATE, PREFETCH, ZERO_GRAD, OPTIMIZER, "
+            "REDUCE_TOP, TOP_BACKWARD, REDUCE_BOTTOM, BOTTOM_BACKWARD, OUTPUT_BACKWARD");
   EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"COPY":[{},{},{}]})"),
             "c.json:1:70: work.COPY: 3 values for 2 ranks; give one for all, or one per rank");
   EXPECT_EQ(input_costs_error(R"("ranks":2,"work":{"COPY":{"links":["x"]}})"),
