@@ -178,15 +178,16 @@ Schedule program_of(const Schedule& schedule) {
     const int other = schedule.placement.rank_of(awaited);
     if (rank == other) continue;
     throw input_error(fmt::format(
-        "{}: {} on rank {} is to wait for {} on rank {}, of which no message tells it; let it wait "
-        "for the RECV of a message from there",
+        "{}: {} on rank {} is to wait for {} on rank {}, of which no message tells it; remove "
+        "that line",
         schedule.name, to_text(action), rank, to_text(awaited), other));
   }
-  if (!schedule.has_transfers()) return lower(schedule);
-  if (const auto cycle = find_posted_deadlock(schedule)) {
+  if (!schedule.has_transfers() && schedule.dependencies.empty()) return lower(schedule);
+  Schedule program = schedule.has_transfers() ? schedule : lower(schedule);
+  if (const auto cycle = find_posted_deadlock(program)) {
     throw input_error(fmt::format("{}: {}", schedule.name, *cycle));
   }
-  return schedule;
+  return program;
 }
 
 void set_faults(const Flags& flags, TrainingJob& training) {

@@ -139,6 +139,7 @@ void Mailbox::await(const Action& transfer) {
     return;
   }
   while (own.state == State::posted) wait_for_one();
+  if (staged_ && is_receive(transfer.kind)) device_.follow(own.copied);
 }
 
 Tensor Mailbox::take_input(const Action& action) {

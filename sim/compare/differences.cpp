@@ -121,7 +121,11 @@ class Sorter {
       }
       const auto cell = forward_of.find(id);
       if (is_of_input(kind) || kind == Kind::IDLE) {
-        put(operations_.communicates(id) ? Term::transfer : Term::compute, rank, stage, kind, id);
+        // The host's calls of one kind belong together.
+        const int called =
+            is_host_call(operations_.actions[id]) ? operations_.actions[id].number : -1;
+        put(operations_.communicates(id) ? Term::transfer : Term::compute, rank, stage, kind, id,
+            called);
       } else if (operations_.communicates(id)) {
         // What its group takes is one cause.
         const auto [first, is_new] = first_of.try_emplace(kind, rank, stage);
@@ -144,33 +148,45 @@ class Sorter {
   // Ranks of an input pipeline do the same: what one kind of action takes more on all of them is
   // one difference, and what single ranks have beside it is theirs.
   void find_common() {
-    std::map<std::pair<Term, Kind>, std::vector<DifferenceGroup*>> of_kinds;
+    std::map<std::tuple<Term, Kind, std::int32_t>, std::vector<DifferenceGroup*>> of_kinds;
     for (auto& [key, group] : groups_) {
       const Difference& own = group.difference;
-      if (own.term != Term::launch) of_kinds[{own.term, own.kind}].push_back(&group);
+      if (own.term != Term::launch) {
+        of_kinds[{own.term, own.kind, own.backward_stage}].push_back(&group);
+      }
     }
     common_.assign(operations_.size(), 0);
-    for (const auto& [key, groups] : of_kinds) {
+    for (const auto& entry : of_kinds) {
+      const std::vector<DifferenceGroup*>& groups = entry.second;
+      const auto [term, kind, called] = entry.first;
       if (groups.size() < 2) continue;
       std::vector<std::int64_t> medians;
       DifferenceGroup all;
       for (const DifferenceGroup* group : groups) {
         std::vector<std::int64_t> more;
-        for (const OperationId id : group->operations) more.push_back(usually_more(key.first, id));
+        for (const OperationId id : group->operations) more.push_back(usually_more(term, id));
         medians.push_back(median(std::move(more)));
         all.operations.insert(all.operations.end(), group->operations.begin(),
                               group->operations.end());
       }
-      const std::int64_t common = median(std::move(medians));
+      const std::int64_t common = middle_of(std::move(medians));
       if (common == 0) continue;
-      all.difference.term = key.first;
-      all.difference.kind = key.second;
+      all.difference.term = term;
+      all.difference.kind = kind;
+      all.difference.backward_stage = called;
       left_.assign(all.operations.size(), 0);
       std::vector<std::size_t> places(all.operations.size());
       std::iota(places.begin(), places.end(), std::size_t{0});
       settle(all.difference, all, places, std::vector<std::int64_t>(places.size(), common));
       for (const OperationId id : all.operations) common_[id] = common;
     }
+  }
+  // The median; of an even number, the one nearer to 0, and 0 where they have different signs.
+  static std::int64_t middle_of(std::vector<std::int64_t> values) {
+    std::ranges::sort(values);
+    const std::int64_t lower = values[(values.size() - 1) / 2], upper = values[values.size() / 2];
+    if ((lower < 0) != (upper < 0)) return 0;
+    return std::abs(lower) < std::abs(upper) ? lower : upper;
   }
   // What is left of it is a rank's own.
   std::int64_t common(Term term, OperationId id) const {
@@ -247,6 +263,11 @@ class Sorter {
         all.push_back(usual(side, difference.term, group.operations[i]));
       }
       difference.usual_ns[side] = median(std::move(all));
+    }
+    // A rank's own is told beside what all ranks take more.
+    if (difference.rank >= 0) {
+      const OperationId first = group.operations[places.front()];
+      difference.usual_ns[predicted_side] += common(difference.term, first);
     }
     const std::int64_t sum = std::accumulate(more.begin(), more.end(), std::int64_t{0});
     if (varies_by > 0 && std::abs(sum) <= varies_by) return;

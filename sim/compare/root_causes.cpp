@@ -291,7 +291,8 @@ class Ranking {
     if (operations_.of_inputs()) {
       const Action& first = operations_.actions[own.parts.front().operation];
       if (own.microbatch) return operation_name(first);
-      return is_host_call(first) ? "a call by the host" : std::string(kind_name(own.kind));
+      return is_host_call(first) ? fmt::format("calling {}", kind_name(input_kinds[first.number]))
+                                 : std::string(kind_name(own.kind));
     }
     if (own.backward_stage >= 0) {
       return fmt::format("{}F in one cell with a backward of stage {}", own.stage,

@@ -216,18 +216,18 @@ class EventEvaluation {
   }
 
   // An action starts, or ends, which takes memory or gives it back.
-  void allocate(int rank, const Action& action) {
+  void allocate(int rank, const Action& action, std::int32_t iteration = 0) {
     const std::int64_t now = engine_.now_ns();
     if (is_repeated_) [[unlikely]] {
-      add_event(rank, {now, action, false});
+      add_event(rank, {now, action, false, iteration});
     } else {
       account(rank).memory.start(action, footprint(action.stage), now);
     }
   }
-  void release(int rank, const Action& action) {
+  void release(int rank, const Action& action, std::int32_t iteration = 0) {
     const std::int64_t now = engine_.now_ns();
     if (is_repeated_) [[unlikely]] {
-      add_event(rank, {now, action, true});
+      add_event(rank, {now, action, true, iteration});
     } else {
       account(rank).memory.end(action, footprint(action.stage), now);
     }
@@ -250,7 +250,9 @@ class EventEvaluation {
     if (is_repeated_ && tasks_.microbatch(task) >= next_iteration(row.rank)) [[unlikely]] {
       ends_.add(row.rank, account(row.rank));
       next_iteration(row.rank) += microbatches_;
-      if (has_buffers_) memory_[static_cast<std::size_t>(row.rank)].end_iteration(now);
+      if (has_buffers_)
+        memory_[static_cast<std::size_t>(row.rank)].begin_iteration(
+            next_iteration(row.rank) / microbatches_ - 1, now);
     }
     const Cell cell = cell_of(task);
     std::int64_t duration = 0;
@@ -569,7 +571,7 @@ class EventEvaluation {
     Progress& own_progress = progress(step.collective);
     if (own_progress.started++ == 0) {
       own_progress.start_ns = now;
-      allocate(own.rank, own.action);
+      allocate(own.rank, own.action, own.iteration);
     }
     change_pace(own.rank, true);
     engine_.send(task, own.route, own.costs->bytes_of(step.part));
@@ -636,7 +638,7 @@ class EventEvaluation {
   void release(std::int64_t index) {
     const std::int64_t now = engine_.now_ns();
     const CollectiveTasks& own = collective(index);
-    release(own.rank, own.action);
+    release(own.rank, own.action, own.iteration);
     if (sink_) [[unlikely]]
       sink_({own.action, own.rank, own.iteration, now, now, 0, 0, 0});
   }
@@ -664,8 +666,9 @@ class EventEvaluation {
   void start_transfer(TaskId task, const TaskRow& row) {
     leave(task, row);
     if (row.bytes > 0) {
-      allocate(row.to_rank,
-               peer_of(make_action(row.stage, send_kind(row.work), tasks_.microbatch(task))));
+      const int mb = tasks_.microbatch(task);
+      allocate(row.to_rank, peer_of(make_action(row.stage, send_kind(row.work), mb)),
+               mb / microbatches_);
     }
     for (const int rank : {row.rank, row.to_rank}) change_pace(rank, true);
     engine_.send(task, row.route, row.bytes);
@@ -682,7 +685,7 @@ class EventEvaluation {
       if (stream != no_stream) tails_[stream] = {now, input.path};
     }
     const Action send = make_action(row.stage, send_kind(row.work), mb);
-    if (row.bytes > 0) release(row.rank, send);
+    if (row.bytes > 0) release(row.rank, send, mb / microbatches_);
     for (const int rank : {row.rank, row.to_rank}) change_pace(rank, false);
     if (sink_) [[unlikely]] {
       emit({send, row.rank, 0, input.sent_ns, now, 0, 0, row.bytes});

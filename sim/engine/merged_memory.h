@@ -1,10 +1,10 @@
 // A rank's memory, metered in the order of time though told in another.
 //
-// Compute is told in the order of the rank's list; transfers in nearly that of time, each at any
-// distance ahead of compute or behind it. Events wait here until nothing earlier can come. Plain
-// values; one rank, one thread.
+// Compute is told in the order of the rank's list; transfers at any distance ahead of it or behind.
+// Events wait here until nothing earlier can come. Plain values; one rank, one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -16,44 +16,39 @@ namespace pipesim {
 
 class MergedMemory {
  public:
-  // A start or end of an action.
+  // A start or end of an action of an iteration.
   struct Event {
     std::int64_t time_ns;
     Action action;
     bool ends;
-
-    bool comes_before(const Event& other) const {
-      return time_ns != other.time_ns ? time_ns < other.time_ns : ends && !other.ends;
-    }
+    std::int32_t iteration = 0;  // of transfers
   };
 
-  void add_compute(const Event& event) { compute_.events.push_back(event); }
-  void add_transfer(const Event& event) {
-    auto& events = transfers_.events;
-    auto at = events.end();
-    const auto first = events.begin() + static_cast<std::ptrdiff_t>(transfers_.next);
-    while (at != first && event.comes_before(*(at - 1))) --at;
-    events.insert(at, event);
+  void add_compute(const Event& event) { compute_.push_back(event); }
+  void add_transfer(const Event& event) { (event.ends ? sends_ : receives_).push_back(event); }
+  // The compute told from here on belongs to this iteration, and so do its transfers, even those of
+  // the instant at which it begins.
+  void begin_iteration(std::int32_t iteration, std::int64_t start_ns) {
+    add_compute({start_ns, Action(), false, iteration});
   }
-  // The compute told from here on belongs to another iteration. Messages that begin from then on
-  // don't count for the one before.
-  void end_iteration(std::int64_t next_start_ns) { add_compute({next_start_ns, Action(), true}); }
 
-  std::size_t waiting() const { return compute_.size() + transfers_.size(); }
+  std::size_t waiting() const { return compute_.size() + sends_.size() + receives_.size(); }
 
   // Nothing before this time will be told any more.
   void settle(std::int64_t before_ns, const std::vector<StageFootprint>& footprints) {
+    put_in_order(sends_);
+    put_in_order(receives_);
+    auto compute = compute_.begin(), send = sends_.begin(), receive = receives_.begin();
     for (;;) {
-      const Event* compute = compute_.first();
-      const Event* transfer = transfers_.first();
-      // The next iteration's messages begin after its first instant has.
-      const bool transfers_next =
-          transfer != nullptr && (compute == nullptr || transfer->time_ns < compute->time_ns ||
-                                  (transfer->time_ns == compute->time_ns && transfer->ends));
-      if (compute == nullptr && transfer == nullptr) break;
-      const Event& event = transfers_next ? *transfer : *compute;
-      if (event.time_ns >= before_ns) break;
-      ++(transfers_next ? transfers_ : compute_).next;
+      auto* next = compute == compute_.end() ? nullptr : &compute;
+      const auto consider = [&](auto& transfer, const std::vector<Event>& all) {
+        if (transfer == all.end()) return;
+        if (next == nullptr || comes_before(*transfer, **next)) next = &transfer;
+      };
+      consider(send, sends_);
+      consider(receive, receives_);
+      if (next == nullptr || (*next)->time_ns >= before_ns) break;
+      const Event& event = *(*next)++;
       if (event.action.kind == Kind::IDLE) {
         if (!has_first_) first_ = meter_;
         has_first_ = true;
@@ -66,8 +61,9 @@ class MergedMemory {
         meter_.start(event.action, footprint, event.time_ns);
       }
     }
-    compute_.drop_taken();
-    transfers_.drop_taken();
+    compute_.erase(compute_.begin(), compute);
+    sends_.erase(sends_.begin(), send);
+    receives_.erase(receives_.begin(), receive);
   }
 
   // Settles all, and sets the metrics of the rank's memory to those of the first iteration.
@@ -80,20 +76,34 @@ class MergedMemory {
   }
 
  private:
-  struct Queue {
-    std::vector<Event> events;
-    std::size_t next = 0;
-
-    std::size_t size() const { return events.size() - next; }
-    const Event* first() const { return next == events.size() ? nullptr : &events[next]; }
-    void drop_taken() {
-      events.erase(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(next));
-      next = 0;
+  static bool sooner(const Event& one, const Event& other) {
+    return one.time_ns != other.time_ns ? one.time_ns < other.time_ns
+                                        : one.iteration < other.iteration;
+  }
+  // A few are nearly in order; many may be in any.
+  static void put_in_order(std::vector<Event>& events) {
+    constexpr std::size_t few = 512;
+    if (events.size() > few) {
+      std::ranges::sort(events, sooner);
+      return;
     }
-  };
+    for (std::size_t i = 1; i < events.size(); ++i) {
+      const Event event = events[i];
+      std::size_t at = i;
+      for (; at > 0 && sooner(event, events[at - 1]); --at) events[at] = events[at - 1];
+      events[at] = event;
+    }
+  }
 
-  Queue compute_;
-  Queue transfers_;
+  // Of an instant an iteration's transfers come before the next iteration begins.
+  static bool comes_before(const Event& transfer, const Event& other) {
+    if (transfer.time_ns != other.time_ns) return transfer.time_ns < other.time_ns;
+    return other.action.kind != Kind::IDLE || transfer.iteration < other.iteration;
+  }
+
+  // Each nearly in order: when actions start and end, when messages have left, and when they begin
+  // to come.
+  std::vector<Event> compute_, sends_, receives_;
   MemoryMeter meter_;
   MemoryMeter first_;
   bool has_first_ = false;

@@ -12,7 +12,7 @@
 // transfers are asynchronous and take nothing but their latency; else one in topological order,
 // where all durations are known at the start; the event engine where they are not, since messages
 // share links or slow compute down, or replicas exchange something. The result depends
-// on the arguments alone.
+// on the arguments alone; the order in which a sink is told of spans, on the evaluation.
 // Memory: O(actions) and O(stages x microbatches). Calls share nothing; any
 // thread.
 #pragma once

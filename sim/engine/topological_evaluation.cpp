@@ -363,7 +363,7 @@ class TopologicalEvaluation {
 
   void meter(int rank, std::span<const Action> cell, std::int64_t start, std::int64_t end) {
     MergedMemory& memory = memory_[static_cast<std::size_t>(rank)];
-    if (std::exchange(own(rank).begins, false)) memory.end_iteration(start);
+    if (std::exchange(own(rank).begins, false)) memory.begin_iteration(iteration_, start);
     for (const Action& action : cell) memory.add_compute({start, action, false});
     for (const Action& action : cell) memory.add_compute({end, action, true});
     settle(rank, memory);
@@ -454,8 +454,10 @@ class TopologicalEvaluation {
     const Action send = send_of(producer);
     const Action receive = peer_of(send);
     if (has_buffers_ && edge.bytes > 0) {
-      memory_[static_cast<std::size_t>(edge.from_rank)].add_transfer({arrival, send, true});
-      memory_[static_cast<std::size_t>(edge.to_rank)].add_transfer({sent, receive, false});
+      memory_[static_cast<std::size_t>(edge.from_rank)].add_transfer(
+          {arrival, send, true, iteration_});
+      memory_[static_cast<std::size_t>(edge.to_rank)].add_transfer(
+          {sent, receive, false, iteration_});
     }
     if (!sink_) return;
     sink_({send, edge.from_rank, iteration_, sent, arrival, 0, 0, edge.bytes});

@@ -30,8 +30,8 @@ std::vector<SendMode> all_send_modes();
 std::vector<std::string> send_mode_names();
 SendMode parse_send_mode(std::string_view name);
 
-// For a SEND: whether it completes by itself in any mode, as one below the
-// eager limit does. Absent: none does.
+// For the SENDs of a stage, named without a microbatch: whether they complete by themselves in any
+// mode, as those below the eager limit do. Absent: none does.
 using EagerSends = std::function<bool(const Action& send)>;
 
 // The wait-for cycle in action names, or nothing if the schedule finishes. A compute schedule is

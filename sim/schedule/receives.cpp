@@ -392,7 +392,15 @@ int count_receive_buffers(const Schedule& program) {
 }
 
 std::optional<std::string> find_posted_deadlock(const Schedule& program) {
-  return find_deadlock(place_receives(program, Receives::just_in_time), SendMode::buffered);
+  const Schedule posted = place_receives(program, Receives::just_in_time);
+  // What waits for a SEND waits for its receiver, too.
+  const auto is_awaited = [&](const Action& send) {
+    return std::ranges::any_of(program.dependencies, [&](const Dependency& one) {
+      return one.awaited.kind == send.kind && one.awaited.stage == send.stage;
+    });
+  };
+  return find_deadlock(posted, SendMode::rendezvous,
+                       [&](const Action& send) { return !is_awaited(send); });
 }
 
 }  // namespace pipesim

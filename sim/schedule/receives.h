@@ -66,7 +66,8 @@ Schedule without_transfers(const Schedule& program);
 int count_receive_buffers(const Schedule& program);
 
 // The wait-for cycle of a program whose RECVs are posted and whose SENDs complete by themselves,
-// so that only what needs an input waits for it; nothing if it finishes.
+// so that only what needs an input waits for it; nothing if it finishes. SENDs of a stage of which
+// others wait for one block until they are received: that may find a cycle where there is none.
 std::optional<std::string> find_posted_deadlock(const Schedule& program);
 
 }  // namespace pipesim

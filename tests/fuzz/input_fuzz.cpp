@@ -48,7 +48,7 @@ InputCosts some_costs(int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     for (const Kind kind : input_kinds) {
       InputWork& work = costs.of(rank, kind);
-      work.duration_ns = 3 + kind + rank;
+      work.duration_ns = 3 + static_cast<std::int64_t>(input_index(kind)) + rank;
       if (!is_of_host(kind)) work.host_ns = 1;
     }
     costs.of(rank, Kind::IDS).bytes = 100 + rank;

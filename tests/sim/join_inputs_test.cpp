@@ -106,6 +106,28 @@ TEST(InputComparisons, ASlowCallIsTheCause) {
   EXPECT_LE(errors[errors.size() / 2], 0.02);
 }
 
+// What half of the ranks do faster is theirs, and all others take as long as before.
+TEST(InputComparisons, HalfOfTheRanksAreNotAll) {
+  std::mt19937_64 random(75);
+  const InputProgram program = make_input_program({"base", 2, 8});
+  CallTimes times = any_times(program, random);
+  times[1] = times[0];
+  CallTimes faster = times;
+  for (std::size_t place = 0; place < faster[1].size(); ++place) {
+    if (program.calls[1][place].action.kind == Kind::TOP) {
+      times[0][place].duration_ns = times[1][place].duration_ns = 9000;
+      faster[0][place].duration_ns = 9000;
+      faster[1][place].duration_ns = 3000;
+    }
+  }
+  const Comparison comparison =
+      compare(replay_input(program, times), replay_input(program, faster));
+  for (const RootCause& cause : comparison.root_causes) {
+    EXPECT_EQ(cause.rank, 1) << cause.why;
+    EXPECT_EQ(cause.kind, Kind::TOP) << cause.why;
+  }
+}
+
 TEST(InputComparisons, TheHostIsACauseOfItsOwn) {
   std::mt19937_64 random(73);
   const InputProgram program = make_input_program({"sparse-dist", 2, 12});

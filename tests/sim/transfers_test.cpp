@@ -204,6 +204,29 @@ TEST(Transfers, ASendBufferLivesUntilItIsReceived) {
   EXPECT_EQ(metrics.ranks[1].peak_memory.time_ns, 100);
 }
 
+// Of work without length the next iteration's messages begin at the instant at which the first
+// ends; each iteration holds what it would alone.
+TEST(Transfers, AnInstantMayEndAnIteration) {
+  Costs costs = costs_of(2, 0, 0);
+  for (StageCosts& stage : costs.stages) {
+    stage.activation_bytes = 5;
+    stage.output_bytes = 400;
+  }
+  for (const P2p mode : {P2p::async, P2p::blocking, P2p::fifo, P2p::edge_fifo}) {
+    SimulationOptions options = with(mode);
+    const Metrics alone = simulate(generate({"1f1b", 2, 1}), costs, options);
+    options.iterations = 2;
+    for (const bool by_events : {false, true}) {
+      options.always_by_events = by_events;
+      const Metrics first = simulate(generate({"1f1b", 2, 1}), costs, options);
+      for (std::size_t rank = 0; rank < 2; ++rank) {
+        EXPECT_EQ(first.ranks[rank].peak_memory.total, alone.ranks[rank].peak_memory.total);
+        EXPECT_EQ(first.ranks[rank].peak_memory.action, alone.ranks[rank].peak_memory.action);
+      }
+    }
+  }
+}
+
 // ---- Random programs
 
 // Its lists, and what waits for what beside.

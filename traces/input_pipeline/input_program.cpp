@@ -111,6 +111,12 @@ class RankCheck {
         return fault(place, fmt::format("{} is for batch {}, but batches are 0 to {}",
                                         to_text(action), action.microbatch, program_.batches - 1));
       }
+      if (call.after.size() > InputCall::most_awaited) {
+        return fault(place,
+                     fmt::format("{} waits for {} calls, more than {}; leave out those that "
+                                 "others of them come after",
+                                 to_text(action), call.after.size(), InputCall::most_awaited));
+      }
       if (is_of_host(action.kind) != (call.stream == InputStream::host)) {
         return fault(place,
                      fmt::format("{} is on stream {}, but {}", to_text(action),

@@ -18,10 +18,12 @@
 namespace pipesim {
 
 struct InputCall {
+  static constexpr std::size_t most_awaited = 64;
+
   Action action;
   InputStream stream = InputStream::compute;
   // What it waits for besides the earlier calls of its stream: indices in the same rank's list,
-  // before its own, ascending.
+  // before its own, ascending, at most most_awaited.
   std::vector<std::uint32_t> after;
 
   bool operator==(const InputCall&) const = default;
