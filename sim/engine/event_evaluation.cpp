@@ -218,7 +218,7 @@ class EventEvaluation {
   // An action starts, or ends, which takes memory or gives it back.
   void allocate(int rank, const Action& action, std::int32_t iteration = 0) {
     const std::int64_t now = engine_.now_ns();
-    if (is_repeated_) [[unlikely]] {
+    if (!memory_.empty()) [[unlikely]] {
       add_event(rank, {now, action, false, iteration});
     } else {
       account(rank).memory.start(action, footprint(action.stage), now);
@@ -226,7 +226,7 @@ class EventEvaluation {
   }
   void release(int rank, const Action& action, std::int32_t iteration = 0) {
     const std::int64_t now = engine_.now_ns();
-    if (is_repeated_) [[unlikely]] {
+    if (!memory_.empty()) [[unlikely]] {
       add_event(rank, {now, action, true, iteration});
     } else {
       account(rank).memory.end(action, footprint(action.stage), now);
@@ -250,9 +250,10 @@ class EventEvaluation {
     if (is_repeated_ && tasks_.microbatch(task) >= next_iteration(row.rank)) [[unlikely]] {
       ends_.add(row.rank, account(row.rank));
       next_iteration(row.rank) += microbatches_;
-      if (has_buffers_)
+      if (!memory_.empty()) {
         memory_[static_cast<std::size_t>(row.rank)].begin_iteration(
             next_iteration(row.rank) / microbatches_ - 1, now);
+      }
     }
     const Cell cell = cell_of(task);
     std::int64_t duration = 0;

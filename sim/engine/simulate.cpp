@@ -15,7 +15,8 @@
 
 namespace pipesim {
 
-bool needs_events(const Schedule& schedule, const Costs& costs, const SimulationOptions& options) {
+bool exceeds_direct(const Schedule& schedule, const Costs& costs,
+                    const SimulationOptions& options) {
   if (options.always_by_events || options.transfers.mode != P2p::async ||
       costs.compute_slowdown_ppm > 0 || !schedule.dependencies.empty() || options.saves.any()) {
     return true;
@@ -46,7 +47,7 @@ std::vector<Closing> closing_of(const Schedule& schedule, const Costs& costs, bo
 }
 
 Metrics evaluate(const Schedule& program, const Costs& costs, const SimulationOptions& options) {
-  if (!needs_events(program, costs, options)) {
+  if (!exceeds_direct(program, costs, options)) {
     return evaluate_directly(program, costs, options.iterations, options.jitter, options.sink);
   }
   return evaluate_by_events(program, costs, options);
@@ -58,7 +59,7 @@ Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationO
   if (options.budget != nullptr) options.budget->check();
   const bool saves = options.saves.any() && options.saves.every <= options.iterations;
   std::optional<Schedule> program;
-  if (!options.always_by_events && needs_events(schedule, costs, options) &&
+  if (!options.always_by_events && exceeds_direct(schedule, costs, options) &&
       has_fixed_durations(schedule, costs, options)) {
     const std::vector<Closing> closing = closing_of(schedule, costs, saves);
     if (std::ranges::any_of(closing, &Closing::any)) program = with_closing(schedule, closing);

@@ -55,6 +55,6 @@ Metrics simulate(const Schedule& schedule, const Costs& costs,
                  const SimulationOptions& options = {});
 
 // Whether more has to be known than the direct evaluation does.
-bool needs_events(const Schedule& schedule, const Costs& costs, const SimulationOptions& options);
+bool exceeds_direct(const Schedule& schedule, const Costs& costs, const SimulationOptions& options);
 
 }  // namespace pipesim

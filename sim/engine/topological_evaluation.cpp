@@ -525,10 +525,6 @@ bool has_fixed_durations(const Schedule& schedule, const Costs& costs,
                          const SimulationOptions& options) {
   if (schedule.has_transfers() || !schedule.dependencies.empty()) return false;
   if (costs.compute_slowdown_ppm > 0 || options.saves.any()) return false;
-  const auto meets_others = [](const std::optional<GroupCosts>& group) {
-    return group && group->bytes > 0 && !group->through.empty();
-  };
-  if (meets_others(costs.tied_gradients) || meets_others(costs.gradient_norm)) return false;
   return costs.shared_links.empty() && !has_collectives(schedule, costs);
 }
 

@@ -335,7 +335,7 @@ TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
     testing::add_messages(costs, random);
     SimulationOptions by_events;
     by_events.always_by_events = true;
-    ASSERT_FALSE(needs_events(schedule, costs, {}));
+    ASSERT_FALSE(exceeds_direct(schedule, costs, {}));
     SCOPED_TRACE(to_csv(schedule) + to_json(costs));
     const std::string error = testing::error_of([&] { simulate(schedule, costs); });
     if (error != testing::no_error) {
