@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "exec/run/clock.h"
@@ -109,7 +110,9 @@ Journal::Journal(const SupervisedCommand& command, std::optional<std::string> tr
       zero_ns_(Clock::monotonic_ns()),
       zero_wall_ns_(system_clock_ns()) {
   if (!trace_) return;
-  if (std::filesystem::exists(*trace_) && !std::filesystem::is_regular_file(*trace_)) {
+  std::error_code failed;  // what can't be looked at can't be written
+  const auto there = std::filesystem::status(*trace_, failed);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
     throw input_error(fmt::format(
         "--trace: {} is not a regular file, and is rewritten at each event; name a file",
         quote(*trace_)));

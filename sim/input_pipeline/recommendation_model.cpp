@@ -7,6 +7,7 @@
 #include <set>
 
 #include "sim/cost/hardware/presets.h"
+#include "sim/cost/model.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/json.h"

@@ -417,6 +417,7 @@ TEST(Supervise, RefusesWithASentence) {
   refuse(with({"--grow-every", "0s", "--ranks-available", "echo 4"}), "--grow-every");
   refuse(with({"--ranks-available", "echo 4"}), "number of ranks that the command needs");
   refuse(with({"--trace", "/nowhere/trace.json"}), "/nowhere/trace.json");
+  refuse(with({"--trace", std::string(300, 'x')}), "File name too long");
   refuse(with({"--progress", "/nowhere/progress"}), "/nowhere/progress");
   ASSERT_EQ(::mkfifo((stage / "pipe").c_str(), 0600), 0);
   for (const std::string& path : {stage / "pipe", std::string("/dev/null"), stage / "."}) {
