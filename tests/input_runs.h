@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 
 namespace pipesim::testing {
 

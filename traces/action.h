@@ -33,7 +33,7 @@ enum class Kind : std::uint8_t {
   OPTIMIZER,    // a rank's optimizer step
   SAVE,         // a rank's part of a checkpoint, as far as training waits for it
   IDLE,         // an empty cell of a schedule file
-  // Of input pipelines, by batch; see input_pipeline/input_action.h.
+  // Of input pipelines, by batch; see input_action.h.
   NEXT,             // host: takes the next batch from its source
   COPY,             // a batch to the device
   PREPARE,          // computes on it before its ids travel

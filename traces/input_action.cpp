@@ -1,4 +1,4 @@
-#include "traces/input_pipeline/input_action.h"
+#include "traces/input_action.h"
 
 #include <algorithm>
 #include <array>

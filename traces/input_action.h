@@ -49,6 +49,10 @@ constexpr bool is_meeting(Kind kind) {
   return kind == Kind::SPLITS || kind == Kind::IDS || kind == Kind::OUTPUT ||
          kind == Kind::OUTPUT_BACKWARD || kind == Kind::REDUCE_TOP || kind == Kind::REDUCE_BOTTOM;
 }
+// Whether it is an exchange or a copy.
+constexpr bool moves_data(Kind kind) {
+  return is_meeting(kind) || kind == Kind::COPY || kind == Kind::PREFETCH;
+}
 // Whether it runs on the host, and only there.
 constexpr bool is_of_host(Kind kind) { return kind == Kind::NEXT || kind == Kind::READ; }
 

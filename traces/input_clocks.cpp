@@ -1,4 +1,4 @@
-#include "traces/input_pipeline/input_clocks.h"
+#include "traces/input_clocks.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 
 namespace pipesim {
 

@@ -1,8 +1,9 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "traces/base/error.h"
-#include "traces/input_pipeline/input_releases.h"
+#include "traces/input_releases.h"
 
 namespace pipesim {
 namespace {
@@ -12,11 +13,14 @@ namespace {
 // most one step per call, plus one each.
 class ComputeAccount {
  public:
-  ComputeAccount(const InputCalls& calls, const std::vector<InputSpan>& spans)
-      : calls_(calls), spans_(spans), releases_(calls, spans) {}
+  // Tells waits, too, if they are wanted.
+  ComputeAccount(const InputCalls& calls, const std::vector<InputSpan>& spans,
+                 std::vector<InputWait>* waits = nullptr)
+      : calls_(calls), spans_(spans), releases_(calls, spans), waits_(waits) {}
 
   InputMetrics::Rank run(std::int64_t makespan_ns) {
     std::int64_t now = 0;
+    bool is_first = true;
     for (std::uint32_t place = 0; place < calls_.size(); ++place) {
       const Kind kind = calls_[place].action.kind;
       const InputSpan& span = spans_[place];
@@ -27,6 +31,7 @@ class ComputeAccount {
       const std::int64_t start = std::clamp(span.start_ns, now, makespan_ns);
       const std::int64_t end = std::clamp(span.end_ns, start, makespan_ns);
       explain(place, now, start);
+      if (std::exchange(is_first, false)) account_.warmup_ns = start - moved_ns();
       if (is_meeting(kind)) {
         account_.exposed[index] += end - start;
       } else {
@@ -36,60 +41,85 @@ class ComputeAccount {
       now = end;
     }
     account_.drain_ns = makespan_ns - now;
+    if (waits_ != nullptr && account_.drain_ns > 0) {
+      waits_->push_back({now, makespan_ns, "drain", {}});
+    }
     return account_;
   }
 
  private:
   static constexpr std::uint32_t none = InputPlaces::none;
 
-  // Attributes the rest of the wait from `time` on to `part`.
-  void back_to(std::int64_t time, std::int64_t& part) {
+  // Exposed so far by what moves data.
+  std::int64_t moved_ns() const {
+    std::int64_t sum = 0;
+    for (const Kind kind : input_kinds) {
+      if (moves_data(kind)) sum += account_.exposed[static_cast<std::size_t>(kind)];
+    }
+    return sum;
+  }
+
+  // Attributes the rest of the wait from `time` on to `part`, which is called `what`.
+  void back_to(std::int64_t time, std::int64_t& part, std::string_view what,
+               std::optional<Kind> kind = {}) {
     const std::int64_t to = std::max(time, begin_);
     if (to >= at_) return;
     part += at_ - to;
+    if (waits_ != nullptr) waits_->push_back({to, at_, what, kind});
     at_ = to;
   }
+  void back_to_host(std::int64_t time) { back_to(time, account_.host_ns, "host"); }
 
   void explain(std::uint32_t place, std::int64_t begin, std::int64_t end) {
+    const std::size_t told = waits_ == nullptr ? 0 : waits_->size();
+    walk_back(place, begin, end);
+    if (waits_ != nullptr) {
+      std::reverse(waits_->begin() + static_cast<std::ptrdiff_t>(told), waits_->end());
+    }
+  }
+  void walk_back(std::uint32_t place, std::int64_t begin, std::int64_t end) {
     begin_ = begin;
     at_ = end;
     while (at_ > begin_) {
       const bool waits_for_ranks = is_meeting(calls_[place].action.kind);
-      back_to(spans_[place].ready_ns, waits_for_ranks ? account_.skew_ns : account_.other_ns);
+      if (waits_for_ranks) {
+        back_to(spans_[place].ready_ns, account_.skew_ns, "other ranks");
+      } else {
+        back_to(spans_[place].ready_ns, account_.other_ns, "unexplained");
+      }
       InputRelease release = releases_.of(place);
-      back_to(release.time_ns, account_.other_ns);
+      back_to(release.time_ns, account_.other_ns, "unexplained");
       if (release.is_host()) {
         release.place = blocked_host_before(place);
         if (release.place == none) return;
       }
       place = release.place;
-      back_to(spans_[place].start_ns, exposed_by(place));
+      const Kind kind = calls_[place].action.kind;
+      back_to(spans_[place].start_ns, account_.exposed[static_cast<std::size_t>(kind)],
+              kind_name(kind), kind);
     }
   }
 
   // Walks back from a call over the host's earlier calls to the last action that the host did
   // itself. `none` if the wait is fully explained.
   std::uint32_t blocked_host_before(std::uint32_t place) {
-    back_to(spans_[place].called_ns, account_.host_ns);
+    back_to_host(spans_[place].called_ns);
     while (at_ > begin_ && place > 0) {
       --place;
       if (calls_[place].stream == InputStream::host) {
-        back_to(spans_[place].end_ns, account_.host_ns);
+        back_to_host(spans_[place].end_ns);
         return place;
       }
-      back_to(spans_[place].called_ns, account_.host_ns);
+      back_to_host(spans_[place].called_ns);
     }
-    back_to(begin_, account_.host_ns);  // the host had not begun
+    back_to_host(begin_);  // the host had not begun
     return none;
-  }
-
-  std::int64_t& exposed_by(std::uint32_t place) {
-    return account_.exposed[static_cast<std::size_t>(calls_[place].action.kind)];
   }
 
   const InputCalls& calls_;
   const std::vector<InputSpan>& spans_;
   const InputReleases releases_;
+  std::vector<InputWait>* waits_;
   InputMetrics::Rank account_;
   std::int64_t begin_ = 0, at_ = 0;  // the unexplained rest of the current wait
 };
@@ -156,13 +186,26 @@ void check_sums(const InputRun& run, const std::string& where) {
   }
 }
 
-InputMetrics measure(const InputRun& run) {
-  InputMetrics metrics;
+std::int64_t makespan_of(const InputRun& run) {
+  std::int64_t makespan_ns = 0;
   for (const auto& spans : run.spans) {
     for (const InputSpan& span : spans) {
-      metrics.makespan_ns = std::max({metrics.makespan_ns, span.issued_ns, span.end_ns});
+      makespan_ns = std::max({makespan_ns, span.issued_ns, span.end_ns});
     }
   }
+  return makespan_ns;
+}
+
+std::vector<InputWait> waits_of(const InputRun& run, int rank) {
+  const auto at = static_cast<std::size_t>(rank);
+  std::vector<InputWait> waits;
+  ComputeAccount(run.program.calls[at], run.spans[at], &waits).run(makespan_of(run));
+  return waits;
+}
+
+InputMetrics measure(const InputRun& run) {
+  InputMetrics metrics;
+  metrics.makespan_ns = makespan_of(run);
   metrics.steady_iteration_ns = steady_iteration(run, metrics.makespan_ns);
   if (metrics.steady_iteration_ns > 0) {
     metrics.samples_per_second = static_cast<double>(run.batch_size) * run.program.ranks() * 1e9 /

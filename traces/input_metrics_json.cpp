@@ -1,4 +1,4 @@
-#include "traces/input_pipeline/input_metrics_json.h"
+#include "traces/input_metrics_json.h"
 
 #include <algorithm>
 #include <string>
@@ -89,6 +89,7 @@ void add_input_run(Json& json, const InputRun& run, const InputMetrics& metrics)
   json["samples_per_second"] =
       run.batch_size > 0 ? Json(metrics.samples_per_second) : Json(nullptr);
   json["exposed_ns"] = input_exposed_json(metrics);
+  if (!run.losses.empty()) json["losses"] = run.losses;
   if (!run.memory.empty()) {
     json["peak_memory_bytes"] = std::ranges::max(run.memory, {}, &InputMemory::total).total();
   }

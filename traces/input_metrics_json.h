@@ -3,7 +3,7 @@
 #pragma once
 
 #include "traces/base/json.h"
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 
 namespace pipesim {
 

@@ -1,4 +1,4 @@
-#include "traces/input_pipeline/input_program.h"
+#include "traces/input_program.h"
 
 #include <fmt/format.h>
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/input_pipeline/input_action.h"
+#include "traces/input_action.h"
 
 namespace pipesim {
 

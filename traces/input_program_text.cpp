@@ -9,7 +9,7 @@
 #include "traces/base/files.h"
 #include "traces/base/memory.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_program.h"
+#include "traces/input_program.h"
 
 namespace pipesim {
 namespace {

@@ -1,4 +1,4 @@
-#include "traces/input_pipeline/input_releases.h"
+#include "traces/input_releases.h"
 
 #include <algorithm>
 #include <array>

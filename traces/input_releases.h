@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 
 namespace pipesim {
 

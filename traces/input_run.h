@@ -6,10 +6,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "traces/input_pipeline/input_program.h"
+#include "traces/input_program.h"
 #include "traces/warnings.h"
 
 namespace pipesim {
@@ -81,6 +83,8 @@ struct InputMetrics {
     std::int64_t host_ns = 0;   // exposed: the host had not issued it yet
     std::int64_t skew_ns = 0;   // exposed: other ranks were still computing, or behind
     std::int64_t drain_ns = 0;  // after its last action
+    // Before its first action; part of the above, without what moves data.
+    std::int64_t warmup_ns = 0;
     std::int64_t other_ns = 0;  // unexplained; 0 for a prediction
     InputTimes total{};         // time that actions of a kind took, hidden or not
     int batches_in_flight = 0;  // the most: from the start of COPY to the end of its last use
@@ -99,6 +103,19 @@ struct InputMetrics {
   double samples_per_second = 0;  // of all ranks, steady; 0 if batch sizes are not known
   std::vector<Rank> ranks;
 };
+
+// Until the last end, and the last call.
+std::int64_t makespan_of(const InputRun& run);
+
+// Part of a wait of a rank's compute stream, explained as above.
+struct InputWait {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::string_view what;     // a kind's name, "host", "other ranks", "unexplained" or "drain"
+  std::optional<Kind> kind;  // whose time it is, if it is one's
+};
+// All of a rank's, in the order of time.
+std::vector<InputWait> waits_of(const InputRun& run, int rank);
 
 // Throws an input error, which begins with `where`, if times are beyond most_input_ns. Expects
 // spans that do not end before they start.

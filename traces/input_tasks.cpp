@@ -1,4 +1,4 @@
-#include "traces/input_pipeline/input_tasks.h"
+#include "traces/input_tasks.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "traces/event/flow_network.h"
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 
 namespace pipesim {
 

@@ -1,4 +1,4 @@
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/input_trace.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "traces/base/json.h"
-#include "traces/input_pipeline/input_metrics_json.h"
+#include "traces/input_metrics_json.h"
 
 namespace pipesim {
 namespace {

@@ -51,6 +51,7 @@ std::size_t RecordedRun::median_iteration() const {
 }
 
 Metrics RecordedRun::metrics(std::size_t iteration) const {
+  if (inputs) return input_bubbles(*inputs);
   const RecordedIteration& own = iterations[iteration];
   std::vector<Span> storage;
   return measure(told_spans(*this, own, storage), ranks, static_cast<int>(chunk_of_stage.size()),

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "traces/base/large_vector.h"
+#include "traces/input_run.h"
 #include "traces/memory_samples.h"
 #include "traces/metrics.h"
 #include "traces/saves.h"
@@ -122,6 +124,9 @@ struct RecordedRun : TimelineFrame {
   // no span.
   std::int64_t unmatched = 0;
   Warnings warnings;
+  // Of an input pipeline: its program and calls, whose actions the spans are. It has one iteration,
+  // batches are its microbatches, and each rank is a stage of its own. Null of a pipeline.
+  std::shared_ptr<const InputRun> inputs;
 
   // The rank of an action with a microbatch: that of its stage, in the microbatch's copy.
   std::int32_t home_of(const Action& action) const;
@@ -138,6 +143,11 @@ struct RecordedRun : TimelineFrame {
     return {spans.data() + iteration.begin, iteration.end - iteration.begin};
   }
 };
+
+// The run of an input pipeline as one like all others.
+RecordedRun as_recorded(InputRun inputs, const std::string& name);
+// Its metrics: METRICS.md, "Input pipelines", says what a bubble is there. Without a critical path.
+Metrics input_bubbles(const InputRun& inputs);
 
 // Measured: the share of the ranks' compute time in which other processes used their processors.
 // From `disturbed` on, the run should be measured again.

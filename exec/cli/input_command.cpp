@@ -12,7 +12,7 @@
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/input_trace.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::exec {

@@ -4,7 +4,7 @@
 
 #include "traces/base/json.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_metrics_json.h"
+#include "traces/input_metrics_json.h"
 #include "traces/print/input_report.h"
 
 namespace pipesim::exec {
@@ -67,7 +67,7 @@ std::string input_run_report(const InputJob& job, const InputResult& result,
 }
 
 std::string input_result_json(const InputJob& job, const InputResult& result) {
-  Json json{{"format", "pipeexec-input-result"}, {"version", 1}};
+  Json json{{"format", "pipeexec-result"}, {"version", 1}};
   if (!result.run.spans.empty()) add_input_run(json, result.run, measure(result.run));
   json["resumed_at"] = result.resumed_at;
   json["processors"] = result.processors;

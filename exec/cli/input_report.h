@@ -10,7 +10,7 @@ namespace pipesim::exec {
 
 std::string input_run_report(const InputJob& job, const InputResult& result,
                              const Terminal& terminal);
-// `pipeexec-input-result`, in traces/FORMAT.md.
+// `pipeexec-result`, in traces/FORMAT.md.
 std::string input_result_json(const InputJob& job, const InputResult& result);
 
 }  // namespace pipesim::exec

@@ -17,7 +17,7 @@
 #include "exec/run/processor.h"
 #include "exec/transport/collectives.h"
 #include "traces/base/error.h"
-#include "traces/input_pipeline/input_clocks.h"
+#include "traces/input_clocks.h"
 
 namespace pipesim::exec {
 namespace {

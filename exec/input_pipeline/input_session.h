@@ -18,7 +18,7 @@
 #include "exec/run/clock.h"
 #include "exec/transport/transport.h"
 #include "sim/input_pipeline/input_costs.h"
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 
 namespace pipesim::exec {
 

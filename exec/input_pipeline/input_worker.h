@@ -17,8 +17,8 @@
 #include "exec/input_pipeline/input_workload.h"
 #include "exec/run/clock.h"
 #include "exec/transport/transport.h"
-#include "traces/input_pipeline/input_program.h"
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_program.h"
+#include "traces/input_run.h"
 
 namespace pipesim::exec {
 

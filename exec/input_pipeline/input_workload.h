@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "exec/transport/collectives.h"
-#include "traces/input_pipeline/input_action.h"
+#include "traces/input_action.h"
 
 namespace pipesim::exec {
 

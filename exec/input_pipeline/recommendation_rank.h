@@ -26,7 +26,7 @@
 #include "exec/input_pipeline/input_workload.h"
 #include "exec/input_pipeline/recommendation_training.h"
 #include "exec/input_pipeline/sharded_tables.h"
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 
 namespace pipesim::exec {
 

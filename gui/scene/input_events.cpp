@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "traces/input_pipeline/input_releases.h"
+#include "traces/input_releases.h"
 #include "traces/read/event_rows.h"
 #include "traces/read/event_texts.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gui/scene/bars.h"
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 #include "traces/read/event_trace.h"
 
 namespace pipesim::gui {

@@ -16,7 +16,7 @@
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/base/threads.h"
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/read/input_trace.h"
 #include "traces/read/profile/kineto.h"
 #include "traces/read/profile/pipelines.h"
 #include "traces/read/profile/profile_file.h"

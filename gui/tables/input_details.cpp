@@ -8,7 +8,7 @@
 
 #include "gui/tables/table_rows.h"
 #include "gui/tables/tables.h"
-#include "traces/input_pipeline/input_releases.h"
+#include "traces/input_releases.h"
 
 namespace pipesim::gui {
 namespace {

@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "sim/report/event_report.h"
-#include "sim/report/input_comparison.h"
 #include "sim/report/report.h"
 #include "sim/report/run_report.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
-#include "traces/print/input_report.h"
 
 namespace pipesim::gui {
 namespace {
@@ -29,17 +27,15 @@ std::string report_of(const RecordedRun& run, const Terminal& terminal) {
 
 // Of input pipelines' runs, one or two.
 std::string report_of_inputs(const Document& document, const Terminal& terminal) {
-  const InputRun& first = document.traces.front()->input->run;
-  if (document.traces.size() == 1) return input_report(first, measure(first), terminal);
+  const auto run_of = [](const auto& trace) { return as_recorded(trace->input->run, trace->name); };
+  const RecordedRun first = run_of(document.traces.front());
+  if (document.traces.size() == 1) return report_of(first, terminal);
   if (document.traces.size() > 2) {
     throw input_error(fmt::format("{} traces are given; a report is of one run or of two",
                                   document.traces.size()));
   }
-  const InputRun& second = document.traces.back()->input->run;
-  return input_comparison_report(
-      first, second,
-      compare_inputs(first, second, document.traces.front()->name, document.traces.back()->name),
-      terminal);
+  const RecordedRun second = run_of(document.traces.back());
+  return comparison_report(first, second, compare(first, second), terminal);
 }
 
 }  // namespace

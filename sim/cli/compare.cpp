@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "sim/cli/commands.h"
-#include "sim/cli/input_commands.h"
 #include "sim/cli/outputs.h"
 #include "sim/compare/comparison.h"
 #include "sim/compare/rank_comparison.h"
@@ -15,7 +14,6 @@
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_trace.h"
 #include "traces/print/terminal.h"
 #include "traces/read/read_run.h"
 
@@ -40,30 +38,9 @@ std::vector<NamedFile> named_files(const CompareFlags& flags) {
   return files;
 }
 
-// Whether all are traces of input pipelines; throws an input error if only some are.
-bool are_input_traces(const CompareFlags& flags, const CommandLine& command) {
-  const bool first = is_input_trace(flags.files[0]), second = is_input_trace(flags.files[1]);
-  if (first != second) {
-    throw input_error(
-        fmt::format("{} is a run of an input pipeline, {} is not; compare two runs of one kind",
-                    printable(flags.files[first ? 0 : 1]), printable(flags.files[first ? 1 : 0])));
-  }
-  if (!first) return false;
-  const std::string other = command.first_given({"traces", "--json", "--operations"});
-  if (flags.files.size() > 2 || !other.empty()) {
-    throw input_error(fmt::format("{}: it does not apply to runs of an input pipeline",
-                                  flags.files.size() > 2 ? quote(flags.files[2]) : other));
-  }
-  return true;
-}
-
-void run(const CompareFlags& flags, const CommandLine& command) {
+void run(const CompareFlags& flags) {
   if (flags.files.size() < 2) {
     throw input_error("compare: give a predicted trace and a measured one");
-  }
-  if (are_input_traces(flags, command)) {
-    check_outputs(named_files(flags));
-    return compare_input_runs(flags.files[0], flags.files[1], flags.json, flags.operations);
   }
   if (flags.html && flags.html->ends_with(".gz")) {
     throw input_error("--html: a page is written as plain HTML; omit .gz");
@@ -78,6 +55,7 @@ void run(const CompareFlags& flags, const CommandLine& command) {
   std::optional<Progress> progress(std::in_place);
   progress->show("reading " + flags.files.front());
   ReadOptions options;
+  options.inputs = true;
   options.samples = flags.html.has_value();  // the page has curves
   const ProfileOptions said = profile_options(flags.profile);
   options.profile = said;
@@ -92,7 +70,8 @@ void run(const CompareFlags& flags, const CommandLine& command) {
   const RecordedRun measured = read_run({flags.files.begin() + 1, flags.files.end()}, options);
   check_that_it_counts(said, {&measured, &predicted});
   progress->show("comparing");
-  const std::string apart = stages_differ(predicted, measured);
+  const bool are_inputs = predicted.inputs || measured.inputs;
+  const std::string apart = are_inputs ? "" : stages_differ(predicted, measured);
   if (!apart.empty() && (flags.operations || flags.html)) {
     throw input_error(fmt::format("{}: it is about actions, of which none is compared: {}",
                                   flags.operations ? "--operations" : "--html", apart));
@@ -125,7 +104,7 @@ void set_up_compare(CommandLine& command) {
        {"--html", &flags->html, "FILE.html", "writes the report as an HTML page"},
        {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws both timelines as a figure"},
        {"--json", &flags->json, "prints the result as one JSON object"}});
-  command.set_work([flags, &command] { run(*flags, command); });
+  command.set_work([flags] { run(*flags); });
   command.set_footer(
       "Traces come from pipesim, pipeexec or PyTorch's profiler; a profile of several\n"
       "ranks is one run in as many files, or in a folder. Either side may be any of\n"

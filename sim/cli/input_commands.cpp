@@ -7,22 +7,16 @@
 #include <optional>
 #include <utility>
 
-#include "sim/compare/join_inputs.h"
 #include "sim/input_pipeline/calibrate_input.h"
 #include "sim/input_pipeline/predict/what_if_input.h"
-#include "sim/report/input_comparison.h"
-#include "sim/report/json.h"
-#include "sim/report/report.h"
-#include "sim/report/words.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_trace.h"
 #include "traces/print/columns.h"
-#include "traces/print/input_report.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
+#include "traces/read/input_trace.h"
 
 namespace pipesim::cli {
 namespace {
@@ -75,7 +69,7 @@ std::string input_rows_json(const std::vector<InputRow>& rows, const InputBasis&
     item["change"] = change_of(row.answer, basis.as_it_ran());
     list.push_back(std::move(item));
   }
-  const Json json{{"format", "pipesim-input-whatif"},
+  const Json json{{"format", "pipesim-whatif"},
                   {"version", 1},
                   {"as_it_ran", json_of(basis.as_it_ran())},
                   {"rows", std::move(list)},
@@ -184,36 +178,6 @@ void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flag
              terminal.width) +
         "\n\n" + input_rows_text(rows, basis, terminal) +
         notes_text(basis.notes(), terminal.width) + warnings_text(run));
-}
-
-void report_input_run(const std::string& trace, bool json) {
-  const InputRun run = read_input_run(trace);
-  const InputMetrics metrics = measure(run);
-  print(json ? input_report_json(run, metrics) : input_report(run, metrics, standard_output()));
-}
-
-void compare_input_runs(const std::string& predicted, const std::string& measured, bool json,
-                        const std::optional<std::string>& operations) {
-  // Opened first: an output that can't be written fails before the work.
-  std::optional<OutputFile> file;
-  if (operations) file.emplace(*operations, operations->ends_with(".gz"));
-  const InputRun first = read_input_run(predicted), second = read_input_run(measured);
-  const InputComparison inputs = compare_inputs(first, second, predicted, measured);
-  const Comparison comparison = compare(first, second);
-  if (file) {
-    file->write(operations_csv(comparison));
-    file->commit();
-  }
-  if (json) {
-    Json all = input_comparison_json(first, second, inputs, predicted, measured);
-    all["gap_ns"] = gap_json(comparison);
-    all["root_causes"] = causes_json(comparison);
-    print(all.dump(2) + "\n");
-    return;
-  }
-  const Terminal terminal = standard_output();
-  print(input_comparison_report(first, second, inputs, terminal) + "\n" +
-        gap_table(comparison, terminal.width) + "\n" + cause_list(comparison, terminal.width));
 }
 
 }  // namespace pipesim::cli

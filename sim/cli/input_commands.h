@@ -1,7 +1,6 @@
 // Commands on recorded runs, for the run of an input pipeline.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +17,5 @@ struct InputWhatIfFlags {
   bool json = false;
 };
 void answer_input_what_if(const std::string& trace, const InputWhatIfFlags& flags);
-
-// `pipesim report`: one run.
-void report_input_run(const std::string& trace, bool json);
-
-// `pipesim compare`: two runs of one program; `operations` is a CSV of them, if wanted.
-void compare_input_runs(const std::string& predicted, const std::string& measured, bool json,
-                        const std::optional<std::string>& operations);
 
 }  // namespace pipesim::cli

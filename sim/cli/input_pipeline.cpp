@@ -15,7 +15,7 @@
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/input_trace.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::cli {
@@ -112,7 +112,7 @@ void refuse_others(const CommandLine& program) {
   const std::string other = program.first_given(
       {"--input-pipeline", "--ranks", "--batches", "--batch-size", "--input-stages", "--sharding",
        "--table-optimizer", "--id-seed", "--compare", "--model", "--cluster", "--costs",
-       "--accumulate", "--memory-cap", "--trace", "--export", "--json", "--quiet"});
+       "--accumulate", "--memory-cap", "--trace", "--figure", "--export", "--json", "--quiet"});
   if (!other.empty()) {
     throw input_error(fmt::format(
         "{}: it does not apply to an input pipeline; omit it or --input-pipeline", other));
@@ -135,9 +135,11 @@ void refuse_lack(const InputRequest& request, const InputPrediction& prediction)
 }
 
 void compare_all(const InputRequest& request, const SharedFlags& shared) {
-  if (shared.trace || shared.export_file) {
+  if (shared.trace || shared.export_file || shared.figure) {
     throw input_error(fmt::format("{}: --compare writes no file; omit one of them",
-                                  shared.trace ? "--trace" : "--export"));
+                                  shared.trace    ? "--trace"
+                                  : shared.figure ? "--figure"
+                                                  : "--export"));
   }
   if (names_input_program_file(request.program.name)) {
     throw input_error("--compare takes input pipelines by name, not a file");
@@ -172,6 +174,7 @@ void predict_input_pipeline(const InputPipelineFlags& flags, const SharedFlags& 
        {"--costs", shared.costs},
        {"--sharding", flags.sharding && *flags.sharding != "auto" ? flags.sharding : Flag()},
        {"--trace", shared.trace, true},
+       {"--figure", shared.figure, true},
        {"--export", shared.export_file, true}});
   const InputRequest request = request_of(flags, shared);
   std::optional<Progress> progress(std::in_place);
@@ -183,10 +186,12 @@ void predict_input_pipeline(const InputPipelineFlags& flags, const SharedFlags& 
   std::optional<OutputFile> trace, exported;
   if (shared.trace) trace.emplace(*shared.trace, shared.trace->ends_with(".gz"));
   if (shared.export_file) exported.emplace(*shared.export_file);
+  FigureFile figure(shared.figure);
   const InputPrediction prediction = predict_input(request);
   refuse_lack(request, prediction);
   if (trace) write_input_trace(prediction.run, *trace);
   if (exported) exported->write(to_text(prediction.run.program));
+  if (figure.is_wanted()) figure.write({{"", {panel_of(prediction.run)}, ""}});
   if (trace) trace->commit();
   if (exported) exported->commit();
   if (shared.quiet && !shared.json) return;
@@ -201,6 +206,7 @@ void predict_input_pipeline(const InputPipelineFlags& flags, const SharedFlags& 
   if (trace) {
     print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", printable(trace->path())));
   }
+  print(figure.told());
   if (exported) print(fmt::format("Program: {}\n", printable(exported->path())));
 }
 

@@ -16,7 +16,7 @@ std::string first_input_flag(InputPipelineFlags flags);
 
 // Flags shared with a schedule's prediction.
 struct SharedFlags {
-  Flag model, cluster, costs, accumulate, memory_cap, trace, export_file;
+  Flag model, cluster, costs, accumulate, memory_cap, trace, figure, export_file;
   bool json = false;
   bool quiet = false;
 };

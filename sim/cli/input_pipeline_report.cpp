@@ -48,24 +48,6 @@ std::string sharding_text(const InputPrediction& prediction) {
   return text + "\n";
 }
 
-std::string input_limits_text(const InputPrediction& prediction,
-                              const std::vector<InputLimit>& limits) {
-  const std::int64_t steady = prediction.metrics.steady_iteration_ns;
-  std::string text;
-  for (const InputLimit& limit : limits) {
-    // Less than a thousandth is not worth a line.
-    if (steady == 0 || static_cast<double>(limit.gain_ns) * 1000 < static_cast<double>(steady))
-      continue;
-    text += fmt::format(
-        "{:>12}  {:>6}  {}\n", format_time(limit.gain_ns),
-        format_percent(static_cast<double>(limit.gain_ns) / static_cast<double>(steady)),
-        limit.part->name);
-  }
-  if (text.empty())
-    return "Limited by no single part: making any one free would not make it faster.\n";
-  return "Limited by, and the time saved per batch if it were free:\n" + text;
-}
-
 std::string input_title(const InputRequest& request, int ranks) {
   if (!request.training) return plural(ranks, "rank");
   return fmt::format("{} on {} {} of {}, batches of {}", request.training->model.name, ranks,
@@ -75,12 +57,29 @@ std::string input_title(const InputRequest& request, int ranks) {
 
 }  // namespace
 
+std::string input_limits_text(const std::vector<InputLimit>& limits, std::int64_t steady_ns) {
+  std::string text;
+  for (const InputLimit& limit : limits) {
+    // Less than a thousandth is not worth a line.
+    if (steady_ns == 0 ||
+        static_cast<double>(limit.gain_ns) * 1000 < static_cast<double>(steady_ns))
+      continue;
+    text += fmt::format(
+        "{:>12}  {:>6}  {}\n", format_time(limit.gain_ns),
+        format_percent(static_cast<double>(limit.gain_ns) / static_cast<double>(steady_ns)),
+        limit.part->name);
+  }
+  if (text.empty())
+    return "Limited by no single part: making any one free would not make it faster.\n";
+  return "Limited by, and the time saved per batch if it were free:\n" + text;
+}
+
 std::string input_prediction_report(const InputPrediction& prediction,
                                     const std::vector<InputLimit>& limits,
                                     const Terminal& terminal) {
   std::string text = input_report(prediction.run, prediction.metrics, terminal) + "\n";
   text += wrap(memory_text(prediction) + sharding_text(prediction), terminal.width);
-  return text + "\n" + input_limits_text(prediction, limits);
+  return text + "\n" + input_limits_text(limits, prediction.metrics.steady_iteration_ns);
 }
 
 std::string input_programs_report(const InputRequest& request,

@@ -14,6 +14,8 @@ namespace pipesim::cli {
 std::string input_prediction_report(const InputPrediction& prediction,
                                     const std::vector<InputLimit>& limits,
                                     const Terminal& terminal);
+// The time saved by each part that is worth a line, if it were free.
+std::string input_limits_text(const std::vector<InputLimit>& limits, std::int64_t steady_ns);
 // All programs, one row each.
 std::string input_programs_report(const InputRequest& request,
                                   const std::vector<InputPrediction>& predictions,

@@ -7,7 +7,7 @@
 #include "sim/cost/hardware/presets.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/read/input_trace.h"
 
 namespace pipesim::cli {
 

@@ -54,7 +54,7 @@ void run(const PredictFlags& flags, const CommandLine& program) {
     return predict_input_pipeline(
         flags.input,
         {model.model, model.cluster, flags.costs.costs, flags.accumulate, flags.memory_cap,
-         flags.trace, flags.export_file, flags.json, flags.quiet},
+         flags.trace, flags.figure, flags.export_file, flags.json, flags.quiet},
         program);
   }
   if (const std::string name = first_input_flag(flags.input); !name.empty()) {

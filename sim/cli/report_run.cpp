@@ -4,10 +4,11 @@
 #include <memory>
 
 #include "sim/cli/commands.h"
-#include "sim/cli/input_commands.h"
+#include "sim/cli/input_pipeline_report.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/run_limits.h"
 #include "sim/input/profile_flags.h"
+#include "sim/input_pipeline/predict/input_result_json.h"
 #include "sim/report/event_report.h"
 #include "sim/report/run_report.h"
 #include "traces/base/error.h"
@@ -65,11 +66,8 @@ class FlameFile {
   OutputFile file_;
 };
 
-void report_run(const ReportFlags& flags, const CommandLine& command) {
+void report_run(const ReportFlags& flags) {
   if (flags.files.empty()) throw input_error("report: give a trace, or one of each rank");
-  if (is_one_input_run(flags.files, command, {"traces", "--json"})) {
-    return report_input_run(flags.files.front(), flags.json);
-  }
   std::vector<NamedFile> files{{"--schedule", flags.profile.schedule}};
   for (const std::string& file : flags.files) files.push_back({"the trace", file});
   files.push_back({"--flame", flags.flame, true});
@@ -81,6 +79,7 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
   std::optional<Progress> progress(std::in_place);
   progress->show("reading " + flags.files.front());
   ReadOptions options;
+  options.inputs = true;
   options.samples = false;
   options.layers = true;
   options.profile = profile_options(flags.profile);
@@ -117,6 +116,11 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
   progress.reset();
   if (flags.json) {
     Json json = run_report_json(*run);
+    if (run->inputs) {
+      json["limits"] = input_limits_json(find_input_limits(*run->inputs).limits);
+      print(json.dump(2) + "\n");
+      return;
+    }
     const auto limits = run_limits(*run, flags.files, flags.profile);
     const bool has_limits = limits && limits->failure.empty();
     json["limits"] = has_limits ? run_limits_json(*limits) : Json(nullptr);
@@ -135,7 +139,12 @@ void report_run(const ReportFlags& flags, const CommandLine& command) {
     warnings.add(run->warnings);
     print(text_of(*run, terminal));
     print(wrap(taken_line(*run), terminal.width));
-    const auto limits = run_limits(*run, flags.files, flags.profile);
+    if (run->inputs) {
+      const InputRunLimits limits = find_input_limits(*run->inputs);
+      print(wrap("\n" + input_limits_text(limits.limits, limits.steady_iteration_ns),
+                 terminal.width));
+    }
+    const auto limits = run->inputs ? std::nullopt : run_limits(*run, flags.files, flags.profile);
     if (limits) print("\n" + run_limits_report(*limits, terminal.width));
   } else {
     std::vector<const EventTrace*> traces;
@@ -162,7 +171,7 @@ void set_up_report(CommandLine& command) {
                                {"--figure", &flags->figure, "FILE.svg|FILE.png",
                                 "draws the timeline as a figure"},
                                {"--json", &flags->json, "prints the run as one JSON object"}});
-  command.set_work([flags, &command] { report_run(*flags, command); });
+  command.set_work([flags] { report_run(*flags); });
   command.set_footer(
       "Traces from pipesim, pipeexec or PyTorch's profiler, or any Chrome trace.\n"
       "\n"

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/compare/history.h"
+#include "sim/compare/join_inputs.h"
 #include "sim/compare/rank_comparison.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -159,6 +160,10 @@ class Durations {
   Durations(const RecordedRun& run, const Comparison& comparison) {
     const Operations& operations = comparison.operations;
     by_operation_.resize(operations.size());
+    for (OperationId id = 0; id < operations.size() && operations.of_inputs(); ++id) {
+      by_operation_[id] = {operations.sides[measured_side][id].duration_ns()};
+    }
+    if (operations.of_inputs()) return;
     // A cell lasts from its forward's start, in whatever parts it was done.
     std::map<OperationId, std::int64_t> cell_start;  // by the backward
     for (const RecordedIteration& iteration : run.iterations) {
@@ -211,7 +216,7 @@ void compare_durations(const RecordedRun& measured, Comparison& comparison) {
     group.sum.launch_ns += late.launch_ns;
     group.sum.communication_ns += late.communication_ns;
     group.sum.inherited_ns += late.inherited_ns;
-    if (!is_compute(action.kind)) continue;
+    if (operations.of_inputs() ? is_host_call(action) : !is_compute(action.kind)) continue;
     const std::int64_t difference = std::abs(quantiles_of(own).p50 - planned);
     // Of what was to take no time, there is no fraction.
     if (planned > 0)
@@ -229,6 +234,28 @@ void compare_durations(const RecordedRun& measured, Comparison& comparison) {
   comparison.duration_errors = {sum / static_cast<double>(errors.size()),
                                 errors[(errors.size() - 1) / 2],
                                 errors[(errors.size() - 1) * 9 / 10]};
+}
+
+// Replays both sides of joined operations: fills in what they took, the gap between them, who is
+// late and out of order.
+Replayed replay_both(Comparison& comparison, P2p mode) {
+  const Operations& operations = comparison.operations;
+  Replayed replayed{{order_of(operations, predicted_side, mode, false),
+                     order_of(operations, measured_side, mode, false)},
+                    {},
+                    CommonOrders(operations, mode)};
+  for (const Side side : both_sides) {
+    const Order& order = replayed.orders[side];
+    Values& values = replayed.values[side] = values_of(operations, side, order);
+    SideResult& own = comparison.sides[side];
+    own.played = play(operations, order, values);
+    own.critical_path = parts_of_path(operations, side, own.played, values);
+  }
+  comparison.gap = gap_between(operations, replayed.common, replayed.orders, replayed.values);
+  comparison.lateness = explain(comparison, replayed.values);
+  check_order(comparison);
+  comparison.divergence = find_divergence(comparison);
+  return replayed;
 }
 
 }  // namespace
@@ -252,6 +279,12 @@ std::string_view side_noun(const Comparison& comparison, Side side) {
 }
 
 std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
+  if (run.inputs) {
+    std::vector<MemoryPeak> totals;
+    for (const InputMemory& memory : run.inputs->memory)
+      totals.push_back({{}, memory.total(), 0, {}});
+    return totals;
+  }
   std::vector<MemoryPeak> peaks(static_cast<std::size_t>(run.ranks));
   std::vector<std::int64_t> largest(peaks.size(), 0);
   for (const MemorySample& sample : run.samples) {
@@ -273,27 +306,10 @@ std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
   return peaks;
 }
 
-Replayed replay_both(Comparison& comparison, P2p mode) {
-  const Operations& operations = comparison.operations;
-  Replayed replayed{{order_of(operations, predicted_side, mode, false),
-                     order_of(operations, measured_side, mode, false)},
-                    {},
-                    CommonOrders(operations, mode)};
-  for (const Side side : both_sides) {
-    const Order& order = replayed.orders[side];
-    Values& values = replayed.values[side] = values_of(operations, side, order);
-    SideResult& own = comparison.sides[side];
-    own.played = play(operations, order, values);
-    own.critical_path = parts_of_path(operations, side, own.played, values);
-  }
-  comparison.gap = gap_between(operations, replayed.common, replayed.orders, replayed.values);
-  comparison.lateness = explain(comparison, replayed.values);
-  check_order(comparison);
-  comparison.divergence = find_divergence(comparison);
-  return replayed;
-}
-
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
+  if (const std::string why = programs_differ(predicted, measured); !why.empty()) {
+    throw input_error(why);
+  }
   if (const std::string why = stages_differ(predicted, measured); !why.empty()) {
     throw work_error(fmt::format("{} and {}: {}; `pipesim compare` compares their ranks",
                                  predicted.name, measured.name, why));
@@ -329,10 +345,12 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
   comparison.noise.taken_fraction = taken_fraction(measured.spans_of(executed));
   const Replayed replayed = replay_both(comparison, mode);
   for (const Side side : both_sides) {
+    const RecordedRun& run = side == predicted_side ? predicted : measured;
     SideResult& own = comparison.sides[side];
-    own.ranks = metrics_of(operations, side, own.played.makespan_ns);
+    own.ranks = run.inputs ? input_bubbles(*run.inputs).ranks
+                           : metrics_of(operations, side, own.played.makespan_ns);
     own.global_bubble = global_bubble(own.ranks, own.played.makespan_ns);
-    own.peaks = memory_peaks(side == predicted_side ? predicted : measured);
+    own.peaks = memory_peaks(run);
   }
   const SideResult& run = comparison.sides[measured_side];
   comparison.gap[Term::clock] = run.makespan_ns - run.played.makespan_ns;

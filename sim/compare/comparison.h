@@ -119,7 +119,8 @@ struct Comparison {
   // one, as few as possible, and how many stay.
   std::vector<OperationId> swapped;
   std::int64_t in_order = 0;
-  // Over the F, I, W and B that both have and that were predicted to take time.
+  // Over the F, I, W and B, or an input pipeline's actions, that both have and that were predicted
+  // to take time.
   std::optional<DurationErrors> duration_errors;
   std::vector<StageKind> stage_kinds;
   std::vector<RootCause> root_causes;
@@ -141,11 +142,11 @@ std::string_view side_noun(const Comparison& comparison, Side side);
 // empty where bytes are unknown.
 std::vector<MemoryPeak> memory_peaks(const RecordedRun& run);
 
-// Throws where the two have no action in common, with what each holds, and where their stages
-// differ (rank_comparison.h).
+// Throws where the two have no action in common, with what each holds, where their stages differ
+// (rank_comparison.h), and for two input programs.
 Comparison compare(const RecordedRun& predicted, const RecordedRun& measured);
 
-// ---- Parts of compare(), the same for all runs
+// ---- Parts of compare()
 
 // Each side's own order and what it took, and the orders of what both have.
 struct Replayed {
@@ -153,10 +154,6 @@ struct Replayed {
   std::array<Values, 2> values;
   CommonOrders common;
 };
-// Replays both sides of joined operations: fills in what they took, the gap between them, who is
-// late and out of order.
-Replayed replay_both(Comparison& comparison, P2p mode);
-
 // Finds root causes and noise.
 void find_root_causes(const Replayed& replayed, std::vector<Difference> differences,
                       Comparison& comparison);

@@ -63,7 +63,7 @@ std::vector<PathStep> critical_path_of(const RecordedRun& run) {
 
 Metrics median_metrics(const RecordedRun& run) {
   Metrics metrics = run.metrics(run.median_iteration());
-  if (mode_of(run) == P2p::async) return metrics;
+  if (mode_of(run) == P2p::async && !run.inputs) return metrics;
   const Replay replay(run);
   metrics.critical_path =
       parts_of_path(replay.operations(), measured_side, replay.played, replay.values);

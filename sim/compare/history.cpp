@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/compare/join_inputs.h"
 #include "sim/compare/wire_times.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -98,6 +99,12 @@ P2p mode_of(const RecordedRun& run) {
 PreparedJoin prepared_join(const RecordedRun& predicted, const RecordedIteration& planned,
                            const RecordedRun& measured, const RecordedIteration& executed) {
   PreparedJoin prepared;
+  if (predicted.inputs) {  // whose clocks are put right as they are read
+    prepared.join.operations = join_inputs(*predicted.inputs, *measured.inputs);
+    prepared.join.counts.matched = predicted.inputs->program.size();
+    prepared.makespan_ns = {planned.makespan_ns, executed.makespan_ns};
+    return prepared;
+  }
   prepared.join = join(predicted, planned, measured, executed);
   Operations& operations = prepared.join.operations;
   for (const Side side : both_sides) {

@@ -1,10 +1,13 @@
 #include "sim/compare/join_inputs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "traces/action_key.h"
+#include "traces/base/text.h"
 
 namespace pipesim {
 namespace {
@@ -18,7 +21,7 @@ class InputJoiner {
     name_operations();
     for (const Side side : both_sides) {
       joined_.sides[side].resize(joined_.size());
-      joined_.lists[side].resize(static_cast<std::size_t>(program_.ranks()) * input_stream_count);
+      joined_.lists[side].resize(Operations::input_list(program_.ranks(), InputStream::host));
     }
     for (int rank = 0; rank < program_.ranks(); ++rank) place(rank);
     find_waits();
@@ -70,9 +73,7 @@ class InputJoiner {
     own.rank = rank;
     own.start_ns = start_ns;
     own.end_ns = end_ns;
-    joined_
-        .lists[side][static_cast<std::size_t>(rank * input_stream_count + static_cast<int>(stream))]
-        .push_back(id);
+    joined_.lists[side][Operations::input_list(rank, stream)].push_back(id);
   }
 
   void find_waits() {
@@ -113,25 +114,33 @@ class InputJoiner {
 
 }  // namespace
 
-Operations join_inputs(const InputRun& predicted, const InputRun& measured) {
-  return InputJoiner(predicted, measured).join();
+std::string programs_differ(const RecordedRun& predicted, const RecordedRun& measured) {
+  const auto about = [](const RecordedRun& run) {
+    if (!run.inputs) return std::string("a pipeline");
+    const InputProgram& program = run.inputs->program;
+    return fmt::format("{}, {}, {}{}", printable(program.name), plural(program.ranks(), "rank"),
+                       plural(program.batches, "batch", "batches"),
+                       program.accumulate > 1
+                           ? fmt::format(", {} per step", format_count(program.accumulate))
+                           : "");
+  };
+  if (!predicted.inputs && !measured.inputs) return {};
+  if (predicted.inputs && measured.inputs) {
+    const InputProgram& one = predicted.inputs->program;
+    const InputProgram& other = measured.inputs->program;
+    if (one.calls == other.calls && one.batches == other.batches &&
+        one.accumulate == other.accumulate && one.is_stale == other.is_stale) {
+      return {};
+    }
+  }
+  const std::string here = about(predicted), there = about(measured);
+  return fmt::format("{} is of {}, {} of {}; compare two runs of one program",
+                     printable(predicted.name), here, printable(measured.name),
+                     here == there ? "another program of the same name" : there);
 }
 
-Comparison compare(const InputRun& predicted, const InputRun& measured) {
-  Comparison comparison;
-  for (const Side side : both_sides) {
-    const InputRun& run = side == predicted_side ? predicted : measured;
-    comparison.sources[side] = run.is_measured ? Source::measured : Source::predicted;
-  }
-  comparison.operations = join_inputs(predicted, measured);
-  const Replayed replayed = replay_both(comparison, P2p::async);
-  for (SideResult& side : comparison.sides) side.makespan_ns = side.played.makespan_ns;
-  const bool exact = !predicted.is_measured && !measured.is_measured;
-  const auto& values = replayed.values;
-  const History history{{{values[predicted_side]}, {values[measured_side]}}};
-  find_root_causes(replayed, differences_between(comparison.operations, values, history, exact),
-                   comparison);
-  return comparison;
+Operations join_inputs(const InputRun& predicted, const InputRun& measured) {
+  return InputJoiner(predicted, measured).join();
 }
 
 }  // namespace pipesim

@@ -5,15 +5,17 @@
 // latter. The stage of each is its rank. Plain functions; any thread.
 #pragma once
 
-#include "sim/compare/comparison.h"
-#include "traces/input_pipeline/input_run.h"
+#include <string>
+
+#include "sim/compare/operations.h"
 
 namespace pipesim {
 
+// Why two runs, one of them of an input pipeline, are not of one program; empty if they are, or
+// both of pipelines.
+std::string programs_differ(const RecordedRun& predicted, const RecordedRun& measured);
+
 // Expects runs of one program. Times count from the start of the first host.
 Operations join_inputs(const InputRun& predicted, const InputRun& measured);
-
-// Makespans, paths, the gap by terms and root causes; what is about pipelines alone stays empty.
-Comparison compare(const InputRun& predicted, const InputRun& measured);
 
 }  // namespace pipesim

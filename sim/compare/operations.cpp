@@ -264,6 +264,13 @@ class Joiner {
 
 }  // namespace
 
+std::string Operations::list_name(std::size_t list) const {
+  std::string name = "rank " + std::to_string(rank_of_list(list));
+  if (!of_inputs()) return name;
+  const auto stream = static_cast<InputStream>(list % input_stream_count);
+  return name + " " + std::string(input_stream_name(stream));
+}
+
 std::string operation_name(const Action& operation) {
   if (!is_host_call(operation)) return to_text(operation);
   return "call " + to_text(input_action(input_kinds[operation.number], operation.microbatch));

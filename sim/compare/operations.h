@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/input_pipeline/input_action.h"
+#include "traces/input_action.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim {
@@ -60,7 +60,8 @@ struct Operations {
   // For either run, sorted by (kind, stage, microbatch).
   std::vector<Action> actions;
   std::array<std::vector<Occurrence>, 2> sides;  // [side][operation]
-  // Each rank's compute in the order of the starts.
+  // Each rank's compute in the order of the starts; of an input pipeline a list for each stream of
+  // each rank, by input_list().
   std::array<std::vector<std::vector<OperationId>>, 2> lists;
   // Whether times count from the end of the iteration before, not from the first start.
   std::array<bool, 2> follows{};
@@ -88,9 +89,22 @@ struct Operations {
   // A transfer, a blocking collective, or what an input pipeline copies or exchanges.
   bool communicates(OperationId id) const {
     const Kind kind = actions[id].kind;
-    return transfers(id) || is_blocking_collective(kind) || is_meeting(kind) ||
-           kind == Kind::COPY || kind == Kind::PREFETCH;
+    return transfers(id) || is_blocking_collective(kind) || moves_data(kind);
   }
+  // F, I, W or B; of an input pipeline what is neither moved nor the host's.
+  bool computes(OperationId id) const {
+    const Kind kind = actions[id].kind;
+    return of_inputs() ? !moves_data(kind) && !is_of_host(kind) && kind != Kind::IDLE
+                       : is_compute(kind);
+  }
+  static std::size_t input_list(std::int32_t rank, InputStream stream) {
+    return static_cast<std::size_t>(rank * input_stream_count + static_cast<int>(stream));
+  }
+  std::int32_t rank_of_list(std::size_t list) const {
+    return static_cast<std::int32_t>(of_inputs() ? list / input_stream_count : list);
+  }
+  // "rank 3", of an input pipeline "rank 3 lookup".
+  std::string list_name(std::size_t list) const;
   bool matched(OperationId id) const {
     return sides[predicted_side][id].exists() && sides[measured_side][id].exists();
   }

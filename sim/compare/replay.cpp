@@ -397,18 +397,18 @@ CriticalPath parts_of_path(const Operations& operations, Side side, const Played
   };
   bool is_first = true;  // and may come straight from the iteration before
   for (const OperationId id : played.critical_path) {
-    const Action& action = operations.actions[id];
     const Occurrence& own = operations.sides[side][id];
     if (own.awaits_collective()) {
       go_to(own.collective_since_ns, times.other_ns);
       go_to(own.collective_arrival_ns, times.p2p_ns);
     }
     if (std::exchange(is_first, false)) go_to(played.ready_ns[id], times.other_ns);
-    const bool moves = operations.transfers(id) || is_collective(action);
+    const Action& action = operations.actions[id];
+    const bool moves = operations.transfers(id) || is_collective(action) || moves_data(action.kind);
     go_to(played.ready_ns[id] + values.exchange[id], times.p2p_ns);
     go_to(played.start_ns[id], moves ? times.p2p_ns : times.other_ns);
     go_to(played.end_ns[id], moves                     ? times.p2p_ns
-                             : is_compute(action.kind) ? times.compute_ns
+                             : operations.computes(id) ? times.compute_ns
                                                        : times.other_ns);
   }
   return times;

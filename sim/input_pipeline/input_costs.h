@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 
 namespace pipesim {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/input_pipeline/input_program.h"
+#include "traces/input_program.h"
 
 namespace pipesim {
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "sim/report/exposures.h"
 #include "sim/report/page.h"
 #include "sim/report/picture.h"
 #include "sim/report/words.h"
@@ -135,7 +136,7 @@ std::string waterfall(const Comparison& comparison) {
   end_row(side_name(comparison, predicted_side), start);
   now = start;
   for (std::size_t i = 0; i < term_count; ++i) {
-    if (static_cast<Term>(i) == Term::exchange && comparison.collectives.rows.empty()) continue;
+    if (!concerns(static_cast<Term>(i), comparison)) continue;
     const std::int64_t ns = comparison.gap.terms[i];
     const double from = place(std::min(now, now + ns));
     const double to = place(std::max(now, now + ns));
@@ -188,23 +189,62 @@ std::string kinds(const Comparison& comparison) {
     rest = fmt::format("<p>The {} that differ most, of {}; <code>--json</code> has all.</p>\n",
                        rows.size(), all);
   }
-  Table table(3, {"stage", "rank", "kind", std::string(side_name(comparison, predicted_side)),
-                  "p10", "median", "p90", "error", "launch", "communication", "inherited"});
+  // An input pipeline's stage is its rank.
+  const bool has_stages = !comparison.operations.of_inputs();
+  std::vector<std::string> heads{
+      "rank",     "kind",   std::string(side_name(comparison, predicted_side)),
+      "p10",      "median", "p90",
+      "error",    "launch", "communication",
+      "inherited"};
+  if (has_stages) heads.insert(heads.begin(), "stage");
+  Table table(has_stages ? 3 : 2, heads);
   for (const StageKind& row : rows) {
     const double error = fraction_of(row.measured.p50 - row.predicted.p50, row.predicted.p50);
     const std::string_view mark = row.predicted.p50 == 0 || std::abs(error) < 0.01 ? ""
                                   : error > 0                                      ? "late"
                                                                                    : "early";
-    table.add({std::to_string(row.stage), std::to_string(row.rank), std::string(label_of(row)),
-               unit.text(row.predicted.p50), unit.text(row.measured.p10),
-               unit.text(row.measured.p50), unit.text(row.measured.p90),
-               row.predicted.p50 == 0
-                   ? ""
-                   : fmt::format("<span class=\"{}\">{}</span>", mark, with_percent(error)),
-               change(row.sum.launch_ns, unit), change(row.sum.communication_ns, unit),
-               change(row.sum.inherited_ns, unit)});
+    std::vector<std::string> cells{
+        std::to_string(row.rank),
+        std::string(label_of(row)),
+        unit.text(row.predicted.p50),
+        unit.text(row.measured.p10),
+        unit.text(row.measured.p50),
+        unit.text(row.measured.p90),
+        row.predicted.p50 == 0
+            ? ""
+            : fmt::format("<span class=\"{}\">{}</span>", mark, with_percent(error)),
+        change(row.sum.launch_ns, unit),
+        change(row.sum.communication_ns, unit),
+        change(row.sum.inherited_ns, unit)};
+    if (has_stages) cells.insert(cells.begin(), std::to_string(row.stage));
+    table.add(cells);
   }
   return fmt::format("<p class=\"unit\">times in {}</p>\n", unit.name) + table.finish() + rest;
+}
+
+// Of an input pipeline: what its compute streams did and waited for, means over ranks.
+std::string exposures(const RecordedRun& predicted, const RecordedRun& measured,
+                      const Comparison& comparison) {
+  if (!predicted.inputs) return {};
+  const Exposures both = exposures_of(*predicted.inputs, *measured.inputs);
+  const TableUnit unit = table_unit(std::ranges::max(both.makespan));
+  const std::string first(side_name(comparison, predicted_side));
+  const std::string second(side_name(comparison, measured_side));
+  Table table(1, {"compute streams", first, second, "takes: " + first, "takes: " + second});
+  for (const Exposures::KindRow& row : both.kinds) {
+    table.add({std::string(kind_name(row.kind)), unit.text(row.busy[0] + row.exposed[0]),
+               unit.text(row.busy[1] + row.exposed[1]), unit.text(row.total[0]),
+               unit.text(row.total[1])});
+  }
+  for (const Exposures::WaitRow& row : both.waits) {
+    table.add(
+        {std::string(row.name), unit.text(row.exposed[0]), unit.text(row.exposed[1]), "", ""});
+  }
+  return fmt::format(
+             "\n<section>\n<h2>Busy, or exposed by what they waited for</h2>\n"
+             "<p class=\"unit\">times of the whole run in {}, means over ranks</p>\n",
+             unit.name) +
+         table.finish() + "</section>\n";
 }
 
 std::string bubble_bars(const RankMetrics& rank, std::int64_t makespan_ns) {
@@ -233,7 +273,7 @@ std::string bubbles(const Comparison& comparison) {
   for (const std::string_view name : bubble_names) {
     heads.push_back(fmt::format("<b class=\"{0}\"></b>{0}", name));
   }
-  heads.insert(heads.end(), {"all", "chunks"});
+  heads.insert(heads.end(), {"all", std::string(held_name(comparison))});
   if (bytes) heads.insert(heads.end(), {"peak", "peak at"});
   Table table(2, heads);
   const std::vector<int> shown = pictured_ranks(comparison);
@@ -251,7 +291,8 @@ std::string bubbles(const Comparison& comparison) {
       if (bytes) {
         const auto& peaks = sides[side].peaks;
         cells.push_back(peaks.empty() ? "" : format_bytes(peaks[at].total));
-        cells.push_back(peaks.empty() ? "" : to_text(peaks[at].action));
+        const bool is_known = !peaks.empty() && peaks[at].action.kind != Kind::IDLE;
+        cells.push_back(is_known ? to_text(peaks[at].action) : "");
       }
       table.add(cells, side == predicted_side ? " class=\"first\"" : "");
     }
@@ -411,6 +452,7 @@ std::string comparison_html(const RecordedRun& predicted, const RecordedRun& mea
                           {"waterfall", waterfall(comparison)},
                           {"causes", causes(comparison)},
                           {"kinds", kinds(comparison)},
+                          {"exposures", exposures(predicted, measured, comparison)},
                           {"bubbles", bubbles(comparison)},
                           {"critical_paths", critical_paths_html(comparison)},
                           {"facts", facts(predicted, measured, comparison)},

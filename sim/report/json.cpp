@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "sim/report/exposures.h"
 #include "sim/report/words.h"
 #include "traces/base/json.h"
 #include "traces/metrics_json.h"
@@ -86,7 +87,7 @@ Json divergence(const Comparison& comparison) {
   if (!comparison.divergence) return nullptr;
   const Divergence& parting = *comparison.divergence;
   const auto text = [](const std::optional<Action>& action) {
-    return action ? Json(to_text(*action)) : Json(nullptr);
+    return action ? Json(operation_name(*action)) : Json(nullptr);
   };
   return {{"after", text(parting.last_common)},
           {"predicted", text(parting.next[predicted_side])},
@@ -125,8 +126,6 @@ Json clocks_json(const RecordedRun& measured, const Comparison& comparison) {
   return list;
 }
 
-}  // namespace
-
 Json gap_json(const Comparison& comparison) {
   Json gap;
   gap["total"] = comparison.gap.total_ns();
@@ -156,6 +155,8 @@ Json causes_json(const Comparison& comparison) {
   }
   return list;
 }
+
+}  // namespace
 
 Json quantiles_json(const Quantiles& values) {
   return {{"p10", values.p10}, {"p50", values.p50}, {"p90", values.p90}, {"count", values.count}};
@@ -192,7 +193,7 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   json["conformance"] = {{"in_order", comparison.in_order}, {"swapped", comparison.swapped.size()}};
   Json swapped = Json::array();
   for (const OperationId id : comparison.swapped) {
-    swapped.push_back(to_text(comparison.operations.actions[id]));
+    swapped.push_back(operation_name(comparison.operations.actions[id]));
   }
   json["conformance"]["actions"] = std::move(swapped);
   json["root_causes"] = causes_json(comparison);
@@ -215,6 +216,10 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   json["stage_kinds"] = kinds_json(comparison);
   json["collectives"] = collectives_json(comparison);
   if (!comparison.saves.empty()) json["saves"] = saves_json(comparison);
+  if (predicted.inputs) {
+    add_exposures(json, exposures_of(*predicted.inputs, *measured.inputs),
+                  predicted.inputs->program);
+  }
   json["clocks"] = clocks_json(measured, comparison);
   json["warnings"] = {{"predicted", warnings_json(predicted.warnings)},
                       {"measured", warnings_json(measured.warnings)}};

@@ -13,9 +13,6 @@ namespace pipesim {
 std::string comparison_json(const RecordedRun& predicted, const RecordedRun& measured,
                             const Comparison& comparison);
 
-// Its keys gap_ns and root_causes.
-Json gap_json(const Comparison& comparison);
-Json causes_json(const Comparison& comparison);
 Json quantiles_json(const Quantiles& values);
 
 // One line for each operation that either run has: times in nanoseconds, both absolute and from the

@@ -167,8 +167,7 @@ function press(group, value) {
 function showLegend() {
   const swatch = (name, text) => `<span><b style="background:var(--${name})"></b>${text}</span>`;
   const isUsed = (name) => work.some((bar) => bar.parts.some((part) => part[0] === name));
-  const words = ["forward", "backward, input gradient", "weight gradient", "optimizer, reduction"];
-  const kinds = colourNames.map((name, i) => (isUsed(name) ? swatch(name, words[i]) : "")).join("") +
+  const kinds = colourNames.map((name, i) => (isUsed(name) ? swatch(name, data.words[i]) : "")).join("") +
     (transfers.length ? swatch("neutral", "transfer to this rank") : "");
   const most = time(largest[view.colour] || 0);
   const scale = `<span>${sides[1]}: -${most}<b class="scale"></b>+${most} ` +

@@ -1,8 +1,11 @@
 // The object, times in nanoseconds from the iteration's start, of both sides in their order:
 //
 //   sides, nouns       what each is called, alone and in a sentence
-//   ranks, all_ranks   those shown; how many there are
-//   kinds              names of kinds, by number
+//   ranks, all_ranks   those shown; how many there are. Of input pipelines: streams of ranks
+//   names              of those shown
+//   kinds, colours     names of kinds, by number, and of their colours
+//   words              what each colour means
+//   staged             whether actions are named with their stage
 //   makespan_ns        of each side
 //   zero_ns            of each side: the iteration's start in its trace
 //   operations         rows [kind, stage, microbatch or -1, of each side null or
@@ -12,7 +15,8 @@
 //                      communication, inherited]; opener: the row of the forward
 //                      that shares a cell with this backward, or -1
 //   blocks             instead of operations: rows [side, rank, slot, count,
-//                      start, end, [busy with F, I or B, W, other], own error,
+//                      start, end, [busy, by colour: forward, backward, weight, other, neutral],
+//                      own error,
 //                      largest lateness, first action, last action]
 //   critical           of each side rows along its critical path
 //   causes             of each cause the rows that it is about
@@ -27,17 +31,33 @@
 
 #include "traces/base/json.h"
 #include "traces/base/text.h"
+#include "traces/draw/colours.h"
+#include "traces/print/action_label.h"
 #include "traces/print/picture.h"
 
 namespace pipesim {
 namespace {
 
 constexpr std::size_t most_operations = 20'000;
-constexpr std::size_t most_ranks = 64;
+constexpr std::size_t most_rows = 64;
 constexpr std::int64_t blocks_in_a_row = 600;  // at least, of equal width
 constexpr std::size_t most_points = 400;       // per memory curve
 constexpr std::size_t causes_shown = 4;        // whose ranks are always shown
 constexpr std::int64_t no_row = -1;
+
+// Colours of the page, by colour_of(): that of a kind is one of them.
+constexpr std::array<std::pair<std::string_view, const Colour*>, 5> page_colours{
+    {{"forward", &colours::forward},
+     {"backward", &colours::backward},
+     {"weight", &colours::weight_gradient},
+     {"other", &colours::other},
+     {"neutral", &colours::neutral}}};
+std::size_t page_colour_of(Kind kind) {
+  const Rgb own = colour_of(kind).light;
+  const auto found = std::ranges::find_if(
+      page_colours, [&](const auto& named) { return named.second->light == own; });
+  return static_cast<std::size_t>(found - page_colours.begin());
+}
 
 // The rank at which an operation is drawn: for a transfer its receiver.
 std::int32_t rank_of(const Operations& operations, const Occurrence& own, OperationId id) {
@@ -75,11 +95,12 @@ Json reduced(const std::vector<std::pair<std::int64_t, std::int64_t>>& curve) {
 }
 
 Json memory_curves(const RecordedRun& run, const Comparison& comparison, Side side,
-                   const std::vector<int>& shown) {
+                   const std::vector<std::size_t>& shown) {
   Json curves = Json::array();
-  if (comparison.sides[side].peaks.empty()) return curves;
+  if (run.samples.empty()) return curves;
   const bool shifted = side == measured_side;
-  for (const int rank : shown) {
+  for (const std::size_t list : shown) {
+    const auto rank = static_cast<int>(list);
     std::vector<std::pair<std::int64_t, std::int64_t>> curve;
     if (rank < run.ranks) {
       const std::int64_t ahead =
@@ -102,7 +123,7 @@ Json memory_curves(const RecordedRun& run, const Comparison& comparison, Side si
 
 class Drawing {
  public:
-  Drawing(const Comparison& comparison, std::vector<int> shown)
+  Drawing(const Comparison& comparison, std::vector<std::size_t> shown)
       : comparison_(comparison), operations_(comparison.operations), shown_(std::move(shown)) {
     index();
     std::size_t all = 0;
@@ -132,13 +153,13 @@ class Drawing {
     }
   }
 
-  std::string left_out(std::size_t all_ranks) const {
+  std::string left_out(std::size_t all_rows) const {
     std::string text;
-    if (shown_.size() < all_ranks) {
+    if (shown_.size() < all_rows) {
       text = fmt::format(
-          "The picture shows {} of {} ranks: an even choice, and those of the "
+          "The picture shows {} of {} {}: an even choice, and those of the "
           "worst causes. ",
-          shown_.size(), all_ranks);
+          shown_.size(), all_rows, operations_.of_inputs() ? "streams" : "ranks");
     }
     if (!with_transfers_) text += "Transfers are left out: there are too many. ";
     if (merged_) {
@@ -155,15 +176,18 @@ class Drawing {
   // Indexes the lists, cells, and consumers of transfers.
   void index() {
     is_shown_.resize(std::max(operations_.lists[0].size(), operations_.lists[1].size()));
-    for (const int rank : shown_) is_shown_[static_cast<std::size_t>(rank)] = true;
+    for (const std::size_t list : shown_) is_shown_[list] = true;
     opener_.assign(operations_.size(), no_operation);
     consumer_.assign(operations_.size(), no_operation);
     for (const Side side : both_sides) {
       slots_[side].assign(operations_.size(), -1);
+      list_of_[side].assign(operations_.size(), 0);
       rows_[side].assign(operations_.size(), no_row);
-      for (const auto& list : operations_.lists[side]) {
+      for (std::size_t number = 0; number < operations_.lists[side].size(); ++number) {
+        const auto& list = operations_.lists[side][number];
         for (std::size_t i = 0; i < list.size(); ++i) {
           slots_[side][list[i]] = static_cast<std::int64_t>(i);
+          list_of_[side][list[i]] = number;
           const OperationId before = i > 0 ? list[i - 1] : no_operation;
           if (i > 0 && operations_.opens_cell[before]) opener_[list[i]] = before;
         }
@@ -175,10 +199,14 @@ class Drawing {
     }
   }
 
+  // The list that an operation is drawn with: a transfer is with its receiver's.
+  std::size_t list_of(Side side, OperationId id) const {
+    if (!operations_.transfers(id)) return list_of_[side][id];
+    return static_cast<std::size_t>(operations_.sides[side][id].to_rank);
+  }
   bool is_pictured(OperationId id) const {
     return std::ranges::any_of(both_sides, [&](Side side) {
-      const Occurrence& own = operations_.sides[side][id];
-      return own.exists() && is_shown_[static_cast<std::size_t>(rank_of(operations_, own, id))];
+      return operations_.sides[side][id].exists() && is_shown_[list_of(side, id)];
     });
   }
 
@@ -202,14 +230,15 @@ class Drawing {
 
   Json row(OperationId id) const {
     const Action& action = operations_.actions[id];
-    Json row{static_cast<int>(action.kind), action.stage, action.microbatch};
+    Json row{is_host_call(action) ? kind_count + action.number : static_cast<int>(action.kind),
+             action.stage, action.microbatch};
     for (const Side side : both_sides) {
       const Occurrence& own = operations_.sides[side][id];
       if (!own.exists()) {
         row.push_back(nullptr);
         continue;
       }
-      row.push_back({rank_of(operations_, own, id), slots_[side][id], own.start_ns, own.end_ns,
+      row.push_back({list_of(side, id), slots_[side][id], own.start_ns, own.end_ns,
                      comparison_.sides[side].played.slack_ns[id]});
       if (operations_.transfers(id)) row.back().push_back(own.rank);
     }
@@ -240,9 +269,9 @@ class Drawing {
     for (const Side side : both_sides) {
       const auto& lists = operations_.lists[side];
       const auto& occurrences = operations_.sides[side];
-      for (const int rank : shown_) {
-        if (static_cast<std::size_t>(rank) >= lists.size()) continue;
-        const auto& list = lists[static_cast<std::size_t>(rank)];
+      for (const std::size_t number : shown_) {
+        if (number >= lists.size()) continue;
+        const auto& list = lists[number];
         for (std::size_t begin = 0; begin < list.size();) {
           const std::int64_t until = occurrences[list[begin]].start_ns + block_ns();
           std::size_t end = begin + 1;
@@ -250,7 +279,7 @@ class Drawing {
           for (std::size_t i = begin; i < end; ++i) {
             rows_[side][list[i]] = static_cast<std::int64_t>(blocks.size());
           }
-          blocks.push_back(block(side, rank, begin, end));
+          blocks.push_back(block(side, number, begin, end));
           begin = end;
         }
       }
@@ -258,10 +287,10 @@ class Drawing {
     return blocks;
   }
 
-  Json block(Side side, int rank, std::size_t begin, std::size_t end) const {
-    const auto& list = operations_.lists[side][static_cast<std::size_t>(rank)];
+  Json block(Side side, std::size_t number, std::size_t begin, std::size_t end) const {
+    const auto& list = operations_.lists[side][number];
     const auto& occurrences = operations_.sides[side];
-    std::array<std::int64_t, 4> busy{};
+    std::array<std::int64_t, page_colours.size()> busy{};
     std::int64_t own_ns = 0;
     std::int64_t late_ns = 0;
     std::int64_t end_ns = 0;
@@ -269,14 +298,10 @@ class Drawing {
       const OperationId id = list[i];
       const Kind kind = operations_.actions[id].kind;
       const std::int64_t duration = occurrences[id].duration_ns();
-      const std::size_t place = kind == Kind::F     ? 0
-                                : is_backward(kind) ? 1
-                                : kind == Kind::W   ? 2
-                                                    : 3;
       // The backward of a cell has all its time.
       const std::int64_t forward = opener_[id] == no_operation ? 0 : duration / 2;
       busy[0] += forward;
-      busy[place] += duration - forward;
+      busy[page_colour_of(kind)] += duration - forward;
       end_ns = std::max(end_ns, occurrences[id].end_ns);
       if (!has_lateness(id)) continue;
       const std::int64_t late = comparison_.lateness[id].total_ns();
@@ -284,7 +309,7 @@ class Drawing {
       if (std::abs(late) > std::abs(late_ns)) late_ns = late;
     }
     return {static_cast<int>(side),
-            rank,
+            number,
             begin,
             end - begin,
             occurrences[list[begin]].start_ns,
@@ -292,8 +317,8 @@ class Drawing {
             busy,
             own_ns,
             late_ns,
-            to_text(operations_.actions[list[begin]]),
-            to_text(operations_.actions[list[end - 1]])};
+            operation_name(operations_.actions[list[begin]]),
+            operation_name(operations_.actions[list[end - 1]])};
   }
 
   // The rows of operations, each once; for a transfer that is not drawn, that of its consumer.
@@ -313,54 +338,119 @@ class Drawing {
 
   const Comparison& comparison_;
   const Operations& operations_;
-  std::vector<int> shown_;
-  std::vector<bool> is_shown_;  // by rank
+  std::vector<std::size_t> shown_;  // lists
+  std::vector<bool> is_shown_;      // by list
   bool with_transfers_ = true;
   bool merged_ = false;
-  std::array<std::vector<std::int64_t>, 2> slots_;  // by operation: index in its rank's list
-  std::array<std::vector<std::int64_t>, 2> rows_;   // by operation: where it is in the object
-  std::vector<OperationId> opener_;                 // of a cell's backward
-  std::vector<OperationId> consumer_;               // of a transfer
+  std::array<std::vector<std::int64_t>, 2> slots_;   // by operation: index in its list,
+  std::array<std::vector<std::size_t>, 2> list_of_;  // and which that is
+  std::array<std::vector<std::int64_t>, 2> rows_;    // by operation: where it is in the object
+  std::vector<OperationId> opener_;                  // of a cell's backward
+  std::vector<OperationId> consumer_;                // of a transfer
 };
 
-}  // namespace
-
-std::vector<int> pictured_ranks(const Comparison& comparison) {
-  const Operations& operations = comparison.operations;
-  const std::size_t ranks = std::max(operations.lists[0].size(), operations.lists[1].size());
-  std::vector<int> shown;
-  if (ranks <= most_ranks && operations.size() <= most_operations) {
-    for (std::size_t r = 0; r < ranks; ++r) shown.push_back(static_cast<int>(r));
-    return shown;
+// A rank's lists of operations: one, or of an input pipeline each stream's that anything runs on.
+std::vector<std::size_t> lists_of(const Operations& operations, int rank) {
+  if (!operations.of_inputs()) return {static_cast<std::size_t>(rank)};
+  std::vector<std::size_t> lists;  // both sides have the same
+  for (int stream = 0; stream < input_stream_count; ++stream) {
+    const std::size_t list = Operations::input_list(rank, static_cast<InputStream>(stream));
+    if (!operations.lists[predicted_side][list].empty()) lists.push_back(list);
   }
-  shown = shown_ranks(static_cast<int>(ranks));
+  return lists;
+}
+
+// Of the worst ones.
+std::vector<int> ranks_of_causes(const Comparison& comparison) {
+  const Operations& operations = comparison.operations;
   const auto& causes = comparison.root_causes;
+  std::vector<int> ranks;
   for (std::size_t i = 0; i < std::min(causes.size(), causes_shown); ++i) {
     const auto& about = causes[i].operations;
     if (about.empty()) continue;
     const auto& measured = operations.sides[measured_side][about.front()];
     const Occurrence& own =
         measured.exists() ? measured : operations.sides[predicted_side][about.front()];
-    shown.push_back(own.rank);
-    shown.push_back(rank_of(operations, own, about.front()));
+    ranks.push_back(own.rank);
+    ranks.push_back(rank_of(operations, own, about.front()));
   }
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<int> pictured_ranks(const Comparison& comparison) {
+  const Operations& operations = comparison.operations;
+  const std::size_t ranks =
+      std::max(comparison.sides[0].ranks.size(), comparison.sides[1].ranks.size());
+  std::vector<int> shown;
+  if (ranks <= most_rows && operations.size() <= most_operations) {
+    for (std::size_t r = 0; r < ranks; ++r) shown.push_back(static_cast<int>(r));
+    return shown;
+  }
+  shown = shown_ranks(static_cast<int>(ranks));
+  for (const int rank : ranks_of_causes(comparison)) shown.push_back(rank);
   std::ranges::sort(shown);
   shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
   return shown;
 }
 
+std::vector<int> few_ranks(const Comparison& comparison, std::size_t streams) {
+  const Operations& operations = comparison.operations;
+  const std::size_t of_rank = lists_of(operations, 0).size();
+  std::vector<int> ranks = pictured_ranks(comparison);
+  if (ranks.size() * of_rank <= streams) return ranks;
+  std::vector<int> wanted = ranks_of_causes(comparison);
+  wanted.push_back(0);
+  ranks.clear();
+  for (const int rank : wanted) {
+    const bool has_room = ranks.empty() || (ranks.size() + 1) * of_rank <= streams;
+    if (has_room && std::ranges::find(ranks, rank) == ranks.end()) ranks.push_back(rank);
+  }
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
 ComparisonPicture comparison_picture(const RecordedRun& predicted, const RecordedRun& measured,
                                      const Comparison& comparison) {
-  const std::vector<int> shown = pictured_ranks(comparison);
-  const std::size_t all_ranks =
-      std::max(comparison.operations.lists[0].size(), comparison.operations.lists[1].size());
+  std::vector<std::size_t> shown;
+  for (const int rank :
+       predicted.inputs ? few_ranks(comparison, most_rows) : pictured_ranks(comparison)) {
+    const std::vector<std::size_t> own = lists_of(comparison.operations, rank);
+    shown.insert(shown.end(), own.begin(), own.end());
+  }
+  const auto& lists = comparison.operations.lists;
+  const std::size_t all_rows =
+      comparison.operations.of_inputs()
+          ? static_cast<std::size_t>(std::ranges::count_if(
+                lists[predicted_side], [](const auto& list) { return !list.empty(); }))
+          : std::max(lists[0].size(), lists[1].size());
   Drawing drawing(comparison, shown);
   Json json;
   json["ranks"] = shown;
-  json["all_ranks"] = all_ranks;
+  json["all_ranks"] = all_rows;
+  json["names"] = Json::array();
+  for (const std::size_t list : shown) {
+    json["names"].push_back(comparison.operations.list_name(list));
+  }
   json["kinds"] = Json::array();
+  json["colours"] = Json::array();
   for (int kind = 0; kind < kind_count; ++kind) {
-    json["kinds"].push_back(kind_name(static_cast<Kind>(kind)));
+    const auto own = static_cast<Kind>(kind);
+    json["kinds"].push_back(kind_name(own));
+    json["colours"].push_back(page_colours[page_colour_of(own)].first);
+  }
+  json["staged"] = !predicted.inputs;
+  for (const Kind called : input_kinds) {  // by the host
+    if (!predicted.inputs) break;
+    json["kinds"].push_back("call " + std::string(kind_name(called)));
+    json["colours"].push_back(page_colours[page_colour_of(Kind::IDLE)].first);
+  }
+  if (predicted.inputs) {
+    json["words"] = {"dense part", "rows of tables", "exchange", "copy", "host"};
+  } else {
+    json["words"] = {"forward", "backward, input gradient", "weight gradient",
+                     "optimizer, reduction", "checkpoint"};
   }
   for (const Side side : both_sides) {
     json["sides"].push_back(side_name(comparison, side));
@@ -371,7 +461,7 @@ ComparisonPicture comparison_picture(const RecordedRun& predicted, const Recorde
   drawing.add_to(json);
   json["memory"] = {memory_curves(predicted, comparison, predicted_side, shown),
                     memory_curves(measured, comparison, measured_side, shown)};
-  return {json.dump(), drawing.left_out(all_ranks)};
+  return {json.dump(), drawing.left_out(all_rows)};
 }
 
 }  // namespace pipesim

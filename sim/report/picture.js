@@ -12,14 +12,13 @@ const view = { align: "start", colour: "kind", critical: true, cause: -1, from: 
 
 // ---- Bars: each an action, or a block of neighbours, on one side
 
-const colourOfKind = { F: "forward", I: "backward", B: "backward", W: "weight" };
-const colourNames = ["forward", "backward", "weight", "other"];
+const colourNames = ["forward", "backward", "weight", "other", "neutral"];
 const rowOfRank = new Map(data.ranks.map((rank, row) => [rank, row]));
 // Of each row of the picture, of each side: bars in the order of time.
 const tracks = data.ranks.map(() => sides.map(() => ({ work: [], transfers: [] })));
 
 function nameOf([kind, stage, microbatch]) {
-  return stage + data.kinds[kind] + (microbatch < 0 ? "" : microbatch);
+  return (data.staged ? stage : "") + data.kinds[kind] + (microbatch < 0 ? "" : microbatch);
 }
 
 function addOperations() {
@@ -27,7 +26,7 @@ function addOperations() {
   data.operations.forEach((operation, id) => {
     if (openers.has(id)) return;  // its cell's backward stands for both
     const [kind, , microbatch, , , late, opener] = operation;
-    const colour = colourOfKind[data.kinds[kind]] || "other";
+    const colour = data.colours[kind];
     const bar = { id, count: 1, own: late && late[0], late: late && late.reduce((a, b) => a + b),
       name: nameOf(operation) + (opener < 0 ? "" : " beside " + nameOf(data.operations[opener])),
       labels: [nameOf(operation), microbatch < 0 ? data.kinds[kind][0] : String(microbatch)],
@@ -90,7 +89,7 @@ function bytes(count) {
 
 // ---- Places
 
-const margin = 118;
+const margin = data.names.some((name) => name.length > 9) ? 190 : 118;
 const top = 48;
 const track = tracks.length <= 8 ? 22 : tracks.length <= 16 ? 17 : 13;
 const bySlot = () => view.align === "slot";
@@ -313,7 +312,7 @@ function drawMargin(row) {
   pen.textAlign = "left";
   pen.fillStyle = colours.ink;
   pen.font = "600 12px system-ui, 'DejaVu Sans', sans-serif";
-  pen.fillText(`rank ${data.ranks[row]}`, 0, middle(0));
+  pen.fillText(data.names[row], 0, middle(0));
   pen.font = font;
   pen.fillStyle = colours.faint;
   pen.textAlign = "right";

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "sim/report/exposures.h"
+#include "sim/report/picture.h"
 #include "sim/report/run_report.h"
 #include "sim/report/words.h"
 #include "traces/base/text.h"
@@ -16,6 +18,7 @@ namespace {
 
 constexpr std::size_t most_causes_shown = 8;
 constexpr std::size_t most_kinds_shown = 24;
+constexpr std::size_t most_streams_shown = 16;
 
 // ---- Pictures: both runs on one time axis
 
@@ -154,7 +157,7 @@ std::string bubble_table(const Comparison& comparison) {
   std::string out = fmt::format("{:>25}{:-^35}\n", "", fmt::format(" bubble, {} ", unit.name));
   out += fmt::format("rank {:>19} {:>8} {:>8} {:>8} {:>8} {:>7}{}\n",
                      fmt::format("busy, {}", unit.name), "warm-up", "steady", "drain", "p2p",
-                     "chunks", bytes ? "      peak" : "");
+                     held_name(comparison), bytes ? "      peak" : "");
   for (const int r : shown_ranks(static_cast<int>(ranks))) {
     const auto at = static_cast<std::size_t>(r);
     for (const Side side : both_sides) {
@@ -205,8 +208,6 @@ std::string sentences(const RecordedRun& predicted, const RecordedRun& measured,
   return out + predicted.warnings.text() + measured.warnings.text();
 }
 
-}  // namespace
-
 // Wrapped behind a margin that something else fills in the first line; below that, where little
 // room is left.
 std::string hanging(const std::string& text, std::size_t margin, int width) {
@@ -234,10 +235,7 @@ std::string gap_table(const Comparison& comparison, int width) {
   };
   for (std::size_t i = 0; i < term_count; ++i) {
     const auto term = static_cast<Term>(i);
-    // Most runs have no replicas; input pipelines are compared by one program and one clock.
-    if (term == Term::exchange && comparison.collectives.rows.empty()) continue;
-    const bool has_it = term == Term::compute || term == Term::transfer || term == Term::launch;
-    if (comparison.operations.of_inputs() && !has_it) continue;
+    if (!concerns(term, comparison)) continue;
     add(term_names[i], comparison.gap.terms[i], meaning_of(term));
   }
   add("total", comparison.gap.total_ns(), minus_of(comparison));
@@ -276,10 +274,19 @@ std::string cause_list(const Comparison& comparison, int width) {
   return out;
 }
 
+}  // namespace
+
 TimelineGroup timelines_of(const RecordedRun& predicted, const RecordedRun& measured,
                            const Comparison& comparison) {
   if (!comparison.unpaired.empty()) {
     TimelineGroup group{"", {timeline_of(predicted), timeline_of(measured)}, ""};
+    for (const Side side : both_sides) group.panels[side].title = side_name(comparison, side);
+    return group;
+  }
+  if (predicted.inputs) {
+    const std::vector<int> ranks = few_ranks(comparison, most_streams_shown);
+    TimelineGroup group{
+        "", {panel_of(*predicted.inputs, ranks), panel_of(*measured.inputs, ranks)}, ""};
     for (const Side side : both_sides) group.panels[side].title = side_name(comparison, side);
     return group;
   }
@@ -296,11 +303,19 @@ std::string comparison_report(const RecordedRun& predicted, const RecordedRun& m
   }
   out += gap_table(comparison, terminal.width) + "\n";
   out += cause_list(comparison, terminal.width) + "\n";
-  out += kind_table(comparison) + "\n";
+  if (predicted.inputs) {
+    out += exposure_tables(
+               exposures_of(*predicted.inputs, *measured.inputs), predicted.inputs->program.batches,
+               {side_name(comparison, predicted_side), side_name(comparison, measured_side)},
+               terminal.width) +
+           "\n";
+  } else {
+    out += kind_table(comparison) + "\n";
+  }
   out += collective_table(comparison);
   out += save_table(comparison);
   out += bubble_table(comparison) + "\n";
-  out += critical_paths(comparison);
+  out += wrap(critical_paths(comparison), terminal.width);
   return out + wrap(sentences(predicted, measured, comparison), terminal.width);
 }
 

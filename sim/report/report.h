@@ -14,10 +14,6 @@ namespace pipesim {
 TimelineGroup timelines_of(const RecordedRun& predicted, const RecordedRun& measured,
                            const Comparison& comparison);
 
-// The terms of the gap, and the causes worth a line.
-std::string gap_table(const Comparison& comparison, int width);
-std::string cause_list(const Comparison& comparison, int width);
-
 std::string comparison_report(const RecordedRun& predicted, const RecordedRun& measured,
                               const Comparison& comparison, const Terminal& terminal);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -9,13 +10,16 @@
 #include "sim/compare/quantiles.h"
 #include "sim/report/json.h"
 #include "traces/base/text.h"
+#include "traces/input_metrics_json.h"
 #include "traces/metrics_json.h"
+#include "traces/print/input_report.h"
 #include "traces/print/picture.h"
 #include "traces/print/tables.h"
 
 namespace pipesim {
 
 TimelinePanel timeline_of(const RecordedRun& run) {
+  if (run.inputs) return panel_of(*run.inputs);
   const RecordedIteration& iteration = run.iterations[run.median_iteration()];
   TimelinePanel panel;
   panel.chunk_of_stage = run.chunk_of_stage;
@@ -37,6 +41,10 @@ TimelinePanel timeline_of(const RecordedRun& run) {
 
 std::string run_report(const RecordedRun& run, const Terminal& terminal) {
   const Metrics metrics = median_metrics(run);
+  if (run.inputs) {
+    return input_tables(*run.inputs, measure(*run.inputs), terminal) + "\n" +
+           wrap(critical_path_line(metrics), terminal.width);
+  }
   return draw(timeline_of(run), terminal) + "\n" + rank_table(metrics) + "\n" +
          wrap(bubble_lines(metrics) + critical_path_line(metrics), terminal.width);
 }
@@ -47,17 +55,7 @@ Json run_report_json(const RecordedRun& run) {
   const Metrics metrics = median_metrics(run);
   std::vector<std::int64_t> makespans;
   for (const RecordedIteration& one : run.iterations) makespans.push_back(one.makespan_ns);
-  Json ranks = Json::array();
-  for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {
-    const RankMetrics& rank = metrics.ranks[r];
-    ranks.append({{"rank", r},
-                  {"busy_ns", rank.busy_ns},
-                  {"first_start_ns", rank.first_start_ns},
-                  {"last_end_ns", rank.last_end_ns},
-                  {"bubble_ns", bubble_json(rank.bubble)},
-                  {"peak_activation_chunks", rank.peak_activation_chunks}});
-  }
-  return {
+  Json json{
       {"format", "pipesim-report"},
       {"version", 1},
       {"file", run.name},
@@ -71,12 +69,28 @@ Json run_report_json(const RecordedRun& run) {
       {"iteration_ns", quantiles_json(quantiles_of(std::move(makespans)))},
       {"bubble_fraction", {{"global", metrics.global_bubble()}, {"span", metrics.span_bubble()}}},
       {"critical_path", critical_path_json(metrics.critical_path)},
-      {"taken_fraction", taken_fraction(run.spans_of(iteration))},
-      {"ranks", std::move(ranks)},
-      {"warnings", warnings_json(run.warnings)}};
+      {"taken_fraction", taken_fraction(run.spans_of(iteration))}};
+  if (run.inputs) add_input_run(json, *run.inputs, measure(*run.inputs));
+  Json& ranks = json["ranks"];
+  for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {
+    const RankMetrics& rank = metrics.ranks[r];
+    Json own = run.inputs ? std::move(ranks[r]) : Json{{"rank", r}, {"busy_ns", rank.busy_ns}};
+    own["first_start_ns"] = rank.first_start_ns;
+    own["last_end_ns"] = rank.last_end_ns;
+    own["bubble_ns"] = bubble_json(rank.bubble);
+    if (run.inputs) {
+      ranks[r] = std::move(own);
+    } else {
+      own["peak_activation_chunks"] = rank.peak_activation_chunks;
+      ranks.append(own);
+    }
+  }
+  json["warnings"] = warnings_json(run.warnings);
+  return json;
 }
 
 std::string run_verdict(const RecordedRun& run) {
+  if (run.inputs) return input_verdict(*run.inputs, measure(*run.inputs));
   std::string text = run.about.schedule.empty() ? "" : run.about.schedule + ", ";
   text += fmt::format("{}, {}", plural(run.ranks, "rank"),
                       plural(run.microbatches, "microbatch", "microbatches"));

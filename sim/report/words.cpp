@@ -17,7 +17,8 @@ std::string order_in_words(const Comparison& comparison) {
   if (swapped == 0) return fmt::format("all {} as planned", plural(comparison.in_order, "action"));
   std::string names;
   for (std::size_t i = 0; i < std::min<std::size_t>(comparison.swapped.size(), 6); ++i) {
-    names += (i == 0 ? "" : ", ") + to_text(comparison.operations.actions[comparison.swapped[i]]);
+    names +=
+        (i == 0 ? "" : ", ") + operation_name(comparison.operations.actions[comparison.swapped[i]]);
   }
   return fmt::format("{} of {} not in the planned order: {}{}", swapped,
                      comparison.in_order + swapped, names, swapped > 6 ? ", ..." : "");
@@ -44,9 +45,11 @@ void add_memory(const Comparison& comparison, std::vector<Fact>& facts) {
     const auto fullest = std::ranges::max_element(peaks, {}, &MemoryPeak::total);
     facts.push_back(
         {"memory",
-         fmt::format("{}: at most {}, on rank {} in {}", side_name(comparison, side),
+         fmt::format("{}: at most {}, on rank {}{}", side_name(comparison, side),
                      format_bytes(fullest->total), fullest - peaks.begin(),
-                     fullest->action.kind == Kind::IDLE ? "no action" : to_text(fullest->action))});
+                     comparison.operations.of_inputs()    ? ""  // not recorded
+                     : fullest->action.kind == Kind::IDLE ? " in no action"
+                                                          : " in " + to_text(fullest->action))});
   }
 }
 
@@ -143,9 +146,20 @@ std::string verdict_of(const Comparison& comparison) {
   return sentence + work;
 }
 
+std::string_view held_name(const Comparison& comparison) {
+  return comparison.operations.of_inputs() ? "batches" : "chunks";
+}
+
 std::string minus_of(const Comparison& comparison) {
   return fmt::format("{} minus {}", side_name(comparison, measured_side),
                      side_name(comparison, predicted_side));
+}
+
+bool concerns(Term term, const Comparison& comparison) {
+  // Input pipelines are compared by one program and one clock.
+  const bool is_of_all = term == Term::compute || term == Term::transfer || term == Term::launch;
+  if (comparison.operations.of_inputs()) return is_of_all;
+  return term != Term::exchange || !comparison.collectives.rows.empty();
 }
 
 bool is_uncalibrated(const Comparison& comparison) {
@@ -182,6 +196,7 @@ std::string ShownCauses::others_text() const {
 }
 
 std::string_view label_of(const StageKind& row) {
+  if (row.kind == Kind::IDLE) return "CALL";
   return row.is_cell ? "OVERLAP_F_B" : kind_name(row.kind);
 }
 
@@ -229,12 +244,16 @@ std::string_view meaning_of(Term term) {
 std::string parting_of(const Comparison& comparison) {
   if (!comparison.divergence) return "both follow the same actions";
   const Divergence& parting = *comparison.divergence;
+  const auto name = [&](const Action& action) {
+    const bool has_rank = comparison.operations.of_inputs();  // which is its stage
+    return operation_name(action) + (has_rank ? fmt::format(" on rank {}", action.stage) : "");
+  };
   const auto next = [&](Side side) {
-    return parting.next[side] ? "with " + to_text(*parting.next[side]) : std::string("no further");
+    return parting.next[side] ? "with " + name(*parting.next[side]) : std::string("no further");
   };
   return fmt::format(
       "they part {}: {} continues {}, {} {}",
-      parting.last_common ? "after " + to_text(*parting.last_common) : std::string("at the start"),
+      parting.last_common ? "after " + name(*parting.last_common) : std::string("at the start"),
       side_name(comparison, predicted_side), next(predicted_side),
       side_name(comparison, measured_side), next(measured_side));
 }

@@ -19,8 +19,12 @@ std::string verdict_of(const Comparison& comparison);
 std::string_view identified_name(Identified identified);
 // The meaning of a term of the gap.
 std::string_view meaning_of(Term term);
-// A row's kind: "F", or "OVERLAP_F_B".
+// Whether it is worth a line: without replicas no exchange is, and so on.
+bool concerns(Term term, const Comparison& comparison);
+// A row's kind: "F", "OVERLAP_F_B", or for the host's calls "CALL".
 std::string_view label_of(const StageKind& row);
+// What a rank holds at its peak, in seven letters: "chunks", of input pipelines "batches".
+std::string_view held_name(const Comparison& comparison);
 // "measured minus predicted", by the sources of both sides.
 std::string minus_of(const Comparison& comparison);
 // Whether the prediction's durations are off throughout, and its costs are not calibrated.

@@ -16,7 +16,8 @@
 #include "tests/files.h"
 #include "tests/fuzz/memory_file.h"
 #include "traces/base/error.h"
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/input_trace.h"
+#include "traces/read/input_trace.h"
 
 namespace pipesim {
 namespace {

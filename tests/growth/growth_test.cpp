@@ -24,7 +24,7 @@
 #include "tests/growth/readers.h"
 #include "tests/growth/template.h"
 #include "traces/base/files.h"
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/input_trace.h"
 #include "traces/read/read_run.h"
 
 namespace pipesim {

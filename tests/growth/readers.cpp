@@ -23,8 +23,8 @@
 #include "traces/base/text.h"
 #include "traces/flame/event_usage.h"
 #include "traces/flame/flame_graph.h"
-#include "traces/input_pipeline/input_trace.h"
 #include "traces/read/event_trace.h"
+#include "traces/read/input_trace.h"
 #include "traces/read/read_run.h"
 
 namespace pipesim::testing {

@@ -25,7 +25,7 @@
 #include "tests/scenes.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/input_trace.h"
 
 namespace pipesim::gui {
 namespace {

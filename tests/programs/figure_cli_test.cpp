@@ -78,7 +78,7 @@ TEST_F(FigureFlag, IsRefusedInOneSentence) {
                      "dgx-a100", "--ranks", "2", "--batches", "4", "--trace", input, "--quiet"})
                 .status,
             0);
-  refuse({"report", input, "--figure", file_}, "does not apply to");
+  refuse({"report", input, "--figure", input}, "name the same file");
 }
 
 }  // namespace

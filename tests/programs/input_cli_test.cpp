@@ -49,7 +49,7 @@ class InputCommand : public ::testing::Test {
 
 TEST_F(InputCommand, SaysWhatIsPromised) {
   const Json json = result_of(mini);
-  EXPECT_EQ(json["format"], "pipesim-input-result");
+  EXPECT_EQ(json["format"], "pipesim-result");
   EXPECT_EQ(json["input_pipeline"], "sparse-dist");
   ASSERT_EQ(json["ranks"].size(), 4U);
   const std::int64_t makespan = json["makespan_ns"], steady = json["steady_iteration_ns"];
@@ -76,7 +76,7 @@ TEST_F(InputCommand, SaysWhatIsPromised) {
 
 TEST_F(InputCommand, ProgramsStandSideBySide) {
   const Json json = result_of(mini + Words{"--compare"});
-  EXPECT_EQ(json["format"], "pipesim-input-programs");
+  EXPECT_EQ(json["format"], "pipesim-schedules-comparison");
   std::set<std::string> names;
   for (const Json& program : json["programs"]) {
     const std::string name = program["input_pipeline"];
@@ -113,7 +113,7 @@ TEST_F(InputCommand, ProgramsAndCostsGoThroughFiles) {
       {"whatif", trace, "--scale", "TOP_BACKWARD=0.5", "--input-pipeline", "base", "--json"});
   ASSERT_EQ(asked.status, 0) << asked.err;
   const Json answers = Json::parse(asked.out);
-  EXPECT_EQ(answers["format"], "pipesim-input-whatif");
+  EXPECT_EQ(answers["format"], "pipesim-whatif");
   ASSERT_EQ(answers["rows"].size(), 3U);
   EXPECT_LT(answers["rows"][0]["change"].get<double>(), -0.05);
   EXPECT_GT(answers["rows"][1]["change"].get<double>(), 0.02);
@@ -273,7 +273,7 @@ TEST_F(InputCommand, TracesOfOtherKindsAreToldApart) {
                      "--quiet"})
                 .status,
             0);
-  const std::string kinds = "is not; compare two runs of one kind";
+  const std::string kinds = "; compare two runs of one program";
   expect_input_refused({"compare", own, other}, kinds);
   expect_input_refused({"compare", other, own}, kinds);
   const std::string alone = "own.json: a run of an input pipeline is one trace, of all its ranks";

@@ -10,7 +10,7 @@
 #include "tests/exec_calls.h"
 #include "tests/files.h"
 #include "traces/base/files.h"
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/read/input_trace.h"
 
 namespace pipesim {
 namespace {
@@ -33,7 +33,7 @@ const std::string sparse_dist = "--input-pipeline sparse-dist" + six_batches;
 
 TEST(InputPipeexec, PrintsTheContractsKeys) {
   const Json json = pipeexec_json(sparse_dist + " --accumulate 2 --verify");
-  EXPECT_EQ(json["format"], "pipeexec-input-result");
+  EXPECT_EQ(json["format"], "pipeexec-result");
   EXPECT_EQ(json["version"], 1);
   EXPECT_EQ(json["input_pipeline"], "sparse-dist");
   EXPECT_EQ(json["model"], "dlrm-mini");

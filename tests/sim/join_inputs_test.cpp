@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "sim/compare/comparison.h"
 #include "sim/input_pipeline/input_families.h"
 #include "sim/input_pipeline/predict/simulate_input.h"
 #include "tests/input_runs.h"
@@ -41,7 +42,9 @@ CallTimes any_times(const InputProgram& program, std::mt19937_64& random) {
   return times;
 }
 
-std::int64_t makespan_of(const InputRun& run) { return measure(run).makespan_ns; }
+Comparison comparison_of(const InputRun& one, const InputRun& other) {
+  return compare(as_recorded(one, "one"), as_recorded(other, "other"));
+}
 
 TEST(InputComparisons, RunsAreReplayedToTheNanosecondAndTheGapSums) {
   std::mt19937_64 random(71);
@@ -51,7 +54,7 @@ TEST(InputComparisons, RunsAreReplayedToTheNanosecondAndTheGapSums) {
     const InputRun one = testing::random_run(program, random);
     InputRun other = testing::random_run(program, random);
     other.is_measured = pick(random, 0, 1) == 0;
-    const Comparison comparison = compare(one, other);
+    const Comparison comparison = comparison_of(one, other);
     EXPECT_EQ(comparison.sides[predicted_side].makespan_ns, makespan_of(one));
     EXPECT_EQ(comparison.sides[measured_side].makespan_ns, makespan_of(other));
     EXPECT_EQ(comparison.gap.total_ns(), makespan_of(other) - makespan_of(one));
@@ -83,7 +86,7 @@ TEST(InputComparisons, ASlowCallIsTheCause) {
     slower[rank][place].duration_ns += 5000;
     const InputRun predicted = replay_input(program, times);
     const InputRun measured = replay_input(program, slower);
-    const Comparison comparison = compare(predicted, measured);
+    const Comparison comparison = comparison_of(predicted, measured);
     const std::int64_t lost = makespan_of(measured) - makespan_of(predicted);
     if (lost == 0) {
       EXPECT_TRUE(comparison.root_causes.empty() || comparison.root_causes.front().effect_ns == 0);
@@ -121,7 +124,7 @@ TEST(InputComparisons, HalfOfTheRanksAreNotAll) {
     }
   }
   const Comparison comparison =
-      compare(replay_input(program, times), replay_input(program, faster));
+      comparison_of(replay_input(program, times), replay_input(program, faster));
   for (const RootCause& cause : comparison.root_causes) {
     EXPECT_EQ(cause.rank, 1) << cause.why;
     EXPECT_EQ(cause.kind, Kind::TOP) << cause.why;
@@ -135,7 +138,7 @@ TEST(InputComparisons, TheHostIsACauseOfItsOwn) {
   CallTimes slower = times;
   for (InputCallTime& call : slower[1]) call.host_ns *= 100;
   const Comparison comparison =
-      compare(replay_input(program, times), replay_input(program, slower));
+      comparison_of(replay_input(program, times), replay_input(program, slower));
   ASSERT_FALSE(comparison.root_causes.empty());
   for (const RootCause& cause : comparison.root_causes) {
     EXPECT_EQ(cause.rank, 1);
@@ -146,7 +149,7 @@ TEST(InputComparisons, TheHostIsACauseOfItsOwn) {
 TEST(InputComparisons, RunsThatAreAlikeHaveNoCause) {
   std::mt19937_64 random(74);
   const InputRun run = testing::random_run(testing::overlapping_program(3, 5), random);
-  const Comparison comparison = compare(run, run);
+  const Comparison comparison = comparison_of(run, run);
   EXPECT_TRUE(comparison.root_causes.empty());
   EXPECT_EQ(comparison.gap.total_ns(), 0);
 }

@@ -21,7 +21,7 @@
 #include "traces/base/json_reader.h"
 #include "traces/base/memory.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_action.h"
+#include "traces/input_action.h"
 
 namespace pipesim {
 namespace {

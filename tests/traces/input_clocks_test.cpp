@@ -1,5 +1,5 @@
 // Clocks of an input pipeline's ranks: put right by as little as possible, else left alone.
-#include "traces/input_pipeline/input_clocks.h"
+#include "traces/input_clocks.h"
 
 #include <gtest/gtest.h>
 

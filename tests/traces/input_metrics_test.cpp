@@ -6,7 +6,8 @@
 #include <string>
 
 #include "tests/input_runs.h"
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
+#include "traces/recorded_run.h"
 
 namespace pipesim {
 namespace {
@@ -295,6 +296,31 @@ TEST(InputMetrics, PartsSumToTheMakespanWhateverTheTimes) {
            {rank.busy_ns, rank.host_ns, rank.skew_ns, rank.drain_ns, rank.other_ns}) {
         ASSERT_GE(part, 0);
       }
+    }
+  }
+}
+
+// The bubble of any run is what its compute stream is not busy, part by part.
+TEST(InputBubbles, SumToTheIdleTime) {
+  std::mt19937_64 random(35);
+  for (int i = 0; i < 200; ++i) {
+    const InputRun run = testing::random_run(testing::overlapping_program(2, 1 + i % 6), random);
+    const InputMetrics parts = measure(run);
+    const Metrics metrics = as_recorded(run, "run").metrics(0);
+    EXPECT_EQ(metrics.makespan_ns, parts.makespan_ns);
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      const RankMetrics& own = metrics.ranks[rank];
+      const InputMetrics::Rank& exposed = parts.ranks[rank];
+      EXPECT_EQ(own.busy_ns + own.bubble.total_ns(), metrics.makespan_ns);
+      for (const std::int64_t ns : own.bubble.by_kind()) EXPECT_GE(ns, 0);
+      std::int64_t moved_ns = 0;
+      for (const Kind kind : {Kind::COPY, Kind::PREFETCH, Kind::SPLITS, Kind::IDS, Kind::OUTPUT,
+                              Kind::OUTPUT_BACKWARD, Kind::REDUCE_TOP, Kind::REDUCE_BOTTOM}) {
+        moved_ns += exposed.exposed[static_cast<std::size_t>(kind)];
+      }
+      EXPECT_EQ(own.bubble.p2p_ns, moved_ns);
+      EXPECT_LE(own.bubble.warmup_ns, own.first_start_ns);
+      EXPECT_EQ(own.bubble.drain_ns, metrics.makespan_ns - own.last_end_ns);
     }
   }
 }

@@ -1,5 +1,5 @@
 // Input programs: what is a fault, their text, and who waits for whom for ever.
-#include "traces/input_pipeline/input_program.h"
+#include "traces/input_program.h"
 
 #include <gtest/gtest.h>
 

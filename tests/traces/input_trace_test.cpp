@@ -1,5 +1,5 @@
 // Traces of input pipelines: written and read back, as others see them, and what is refused.
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/input_trace.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 #include "tests/files.h"
 #include "tests/input_runs.h"
 #include "traces/read/chrome_reader.h"
+#include "traces/read/input_trace.h"
 #include "traces/read/read_run.h"
 
 namespace pipesim {
@@ -302,7 +303,7 @@ TEST(InputTrace, IsNoRunOfASchedule) {
   const testing::TemporaryFolder folder;
   write_input_trace(small_run(), folder / "t.json");
   const std::string error = testing::input_error_of([&] { read_run({folder / "t.json"}); });
-  EXPECT_NE(error.find("t.json: it is the trace of an input pipeline"), std::string::npos) << error;
+  EXPECT_NE(error.find("t.json: it is a run of an input pipeline"), std::string::npos) << error;
 }
 
 }  // namespace

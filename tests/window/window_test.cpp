@@ -31,7 +31,7 @@
 #include "tests/files.h"
 #include "tests/input_runs.h"
 #include "tests/windows.h"
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/input_trace.h"
 
 namespace pipesim::gui {
 namespace {

@@ -121,6 +121,10 @@ std::vector<std::uint32_t> StackCollector::path_of(std::string first, std::strin
 }
 
 void StackCollector::add(const RecordedRun& run) {
+  if (run.inputs) {
+    for (int rank = 0; rank < run.ranks; ++rank) add_compute_stream(*run.inputs, rank);
+    return;
+  }
   for (const RecordedIteration& step : run.iterations) add_step(run, step);
 }
 
@@ -175,6 +179,43 @@ void StackCollector::add_step(const RecordedRun& run, const RecordedIteration& s
     }
     if (!line.events.empty()) end_line(std::move(line));
   }
+}
+
+// Waits fill what actions leave.
+void StackCollector::add_compute_stream(const InputRun& run, int rank) {
+  StackLine line;
+  line.path = path_of(run.program.name, fmt::format("rank {}", rank));
+  line.end_ns = makespan_of(run);
+  const std::vector<InputWait> waits = waits_of(run, rank);
+  auto wait = waits.begin();
+  std::int64_t done_ns = 0;
+  const auto put_waits = [&](std::int64_t until_ns) {
+    for (; wait != waits.end() && wait->end_ns <= until_ns; ++wait) {
+      const bool moves = wait->kind && moves_data(*wait->kind);
+      const BubbleKind why = wait->what == "drain" ? BubbleKind::drain
+                             : moves               ? BubbleKind::p2p
+                                                   : BubbleKind::steady;
+      put(line, wait->start_ns, wait->end_ns,
+          {StackFrame{"waits", {}, {}}, StackFrame{std::string(name_of(why)), {}, why},
+           StackFrame{std::string(wait->what), {}, why}});
+      done_ns = wait->end_ns;
+    }
+  };
+  const InputCalls& calls = run.program.calls[static_cast<std::size_t>(rank)];
+  for (std::size_t place = 0; place < calls.size(); ++place) {
+    if (calls[place].stream != InputStream::compute) continue;
+    const InputSpan& span = run.span(rank, place);
+    put_waits(std::max(span.start_ns, done_ns));
+    if (span.end_ns <= done_ns) continue;
+    const Kind kind = calls[place].action.kind;
+    put(line, done_ns, span.end_ns,
+        {StackFrame{"compute stream", {}, {}},
+         StackFrame{std::string(input_group_name(input_group_of(kind))), {}, {}},
+         StackFrame{std::string(kind_name(kind)), kind, {}}});
+    done_ns = span.end_ns;
+  }
+  put_waits(line.end_ns);
+  if (!line.events.empty()) end_line(std::move(line));
 }
 
 std::vector<std::uint32_t> slices_in_order(const EventTrace& events, std::size_t begin,

@@ -63,7 +63,8 @@ class StackCollector {
 
   // A line for each step and rank, over its makespan: `step 0;rank 1;stage 1;steady;F` for
   // work, `step 0;rank 1;idle;drain;transfer from stage 2` for idle
-  // time; see METRICS.md, "Time by stacks".
+  // time; see METRICS.md, "Time by stacks". Of an input pipeline a line for each rank's compute
+  // stream: `fused;rank 1;compute stream;rows;LOOKUP`, `fused;rank 1;waits;p2p;IDS`.
   void add(const RecordedRun& run);
   // A line for each thread that has a slice of some length: the slices' names below
   // `process;thread`. Each instant belongs to the slice that began last; a slice that outlasts the
@@ -80,6 +81,7 @@ class StackCollector {
   // An interval with its frames, the outermost first.
   void put(StackLine& line, std::int64_t from_ns, std::int64_t to_ns, Innermost frames);
   void add_step(const RecordedRun& run, const RecordedIteration& step);
+  void add_compute_stream(const InputRun& run, int rank);
   void end_line(StackLine line);
 
   Use use_;

@@ -12,6 +12,7 @@
 #include "traces/base/text.h"
 #include "traces/draw/colours.h"
 #include "traces/draw/letters.h"
+#include "traces/input_action.h"
 #include "traces/print/action_label.h"
 #include "traces/print/row_shares.h"
 #include "traces/print/time_axis.h"
@@ -43,29 +44,49 @@ struct Meaning {
   Kind kind;  // that represents all of them
   std::string_view text;
 };
-constexpr std::array<Meaning, 5> meanings{{{Kind::F, "forward"},
-                                           {Kind::B, "backward"},
-                                           {Kind::W, "weight gradient"},
-                                           {Kind::OPTIMIZER, "reduction, optimizer"},
-                                           {Kind::SAVE, "checkpoint"}}};
+constexpr std::array<Meaning, 10> meanings{{{Kind::F, "forward"},
+                                            {Kind::B, "backward"},
+                                            {Kind::W, "weight gradient"},
+                                            {Kind::OPTIMIZER, "reduction, optimizer"},
+                                            {Kind::SAVE, "checkpoint"},
+                                            {Kind::TOP, "dense part"},
+                                            {Kind::LOOKUP, "rows of tables"},
+                                            {Kind::IDS, "exchange"},
+                                            {Kind::COPY, "copy"},
+                                            {Kind::NEXT, "host"}}};
+Kind representative_of(InputGroup group) {
+  switch (group) {
+    case InputGroup::compute: return Kind::TOP;
+    case InputGroup::rows: return Kind::LOOKUP;
+    case InputGroup::exchange: return Kind::IDS;
+    case InputGroup::copy: return Kind::COPY;
+    case InputGroup::host: break;
+  }
+  return Kind::NEXT;
+}
 std::size_t meaning_of(Kind kind) {
   if (kind == Kind::I) kind = Kind::B;
   const bool is_own = is_compute(kind) || kind == Kind::SAVE;
-  const Kind shown = is_own ? kind : Kind::OPTIMIZER;
+  const Kind shown = is_of_input(kind)    ? representative_of(input_group_of(kind))
+                     : kind == Kind::IDLE ? Kind::NEXT
+                     : is_own             ? kind
+                                          : Kind::OPTIMIZER;
   return static_cast<std::size_t>(std::ranges::find(meanings, shown, &Meaning::kind) -
                                   meanings.begin());
 }
 
 // The order in which kinds of RowShares are stacked in a column, the lowest first.
-constexpr std::array<std::size_t, 8> stacked = [] {
+constexpr std::array<std::size_t, 13> stacked = [] {
   constexpr std::array kinds{Kind::F, Kind::B, Kind::W};
-  std::array<std::size_t, 8> places{};
+  std::array<std::size_t, 13> places{};
   std::size_t next = 0;
   for (const Kind kind : kinds) {
     for (const int chunk : {0, 1}) places[next++] = RowShares::place_of(kind, chunk);
   }
-  places[next++] = RowShares::place_of(Kind::OPTIMIZER, 0);
-  places[next++] = RowShares::place_of(Kind::SAVE, 0);
+  using enum Kind;
+  for (const Kind kind : {OPTIMIZER, SAVE, TOP, LOOKUP, IDS, COPY, NEXT}) {
+    places[next++] = RowShares::place_of(kind, 0);
+  }
   return places;
 }();
 using Heights = std::array<int, stacked.size()>;
@@ -139,12 +160,14 @@ class FigurePage {
 
   void draw(const TimelineGroup& group) {
     std::int64_t longest_ns = 1;
-    std::size_t ranks = 1;
+    int widest = 0;
     for (const TimelinePanel& panel : group.panels) {
       longest_ns = std::max(longest_ns, panel.makespan_ns);
-      ranks = std::max(ranks, panel.actions_of_rank.size());
+      for (std::size_t row = 0; row < panel.actions_of_rank.size(); ++row) {
+        widest = std::max(widest, width_of(row_name(panel, row)));
+      }
     }
-    left_ = margin + width_of(rank_text(ranks - 1)) + 8;
+    left_ = margin + widest + 8;
     axis_.emplace(0, longest_ns, plot_width() * scale_);
     add_line(group.heading, colours::ink.light, true);
     const std::vector<TimeTick> ticks = time_ticks({0, longest_ns, plot_width()}, 110);
@@ -168,7 +191,9 @@ class FigurePage {
     y_ += 8;
   }
 
-  static std::string rank_text(std::size_t rank) { return fmt::format("rank {}", rank); }
+  static std::string row_name(const TimelinePanel& panel, std::size_t row) {
+    return panel.row_names.empty() ? fmt::format("rank {}", row) : panel.row_names[row];
+  }
 
   void draw(const TimelinePanel& panel) {
     add_line(panel.title, colours::ink.light);
@@ -193,7 +218,8 @@ class FigurePage {
     for (const std::optional<Row>& row : rows) {
       if (!row) continue;
       add_text(margin, y_ + (height - line_height) / 2, left_ - margin - 8,
-               rank_text(static_cast<std::size_t>(row->rank)), faint_ink, DrawList::Align::right);
+               row_name(panel, static_cast<std::size_t>(row->rank)), faint_ink,
+               DrawList::Align::right);
       list_.grounds.push_back({.x = left_ * scale_,
                                .y = y_ * scale_,
                                .width = axis_->column(panel.makespan_ns),
@@ -271,7 +297,8 @@ class FigurePage {
            .align = DrawList::Align::centre,
            .text = label});
       has_stages_ = has_stages_ || stages;
-      has_microbatches_ = has_microbatches_ || label.size() > 1;
+      auto& has_numbers = is_of_input(bar.action.kind) ? has_batches_ : has_microbatches_;
+      has_numbers = has_numbers || label.size() > 1;
       break;
     }
     list_.boxes.push_back(std::move(box));
@@ -342,6 +369,7 @@ class FigurePage {
     } else if (has_microbatches_) {
       add("B0: microbatch 0");
     }
+    if (has_batches_) add("T0: TOP of batch 0");
     if (has_proportions_) add("heights in proportion to time");
     y_ += line_height + margin / 2;
   }
@@ -354,7 +382,7 @@ class FigurePage {
   std::optional<TimeScale> axis_;  // from left_, in pixels of the list
   std::array<bool, meanings.size()> used_{};
   bool has_backwards_ = false, has_input_gradients_ = false;
-  bool has_later_ = false, has_stages_ = false, has_microbatches_ = false;
+  bool has_later_ = false, has_stages_ = false, has_microbatches_ = false, has_batches_ = false;
   bool has_proportions_ = false;
 };
 

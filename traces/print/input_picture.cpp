@@ -9,40 +9,13 @@
 #include <vector>
 
 #include "traces/base/text.h"
+#include "traces/print/action_label.h"
 #include "traces/print/time_axis.h"
 
 namespace pipesim {
 namespace {
 
-struct KindSign {
-  char letter;
-  std::string_view meaning;
-};
-
-// By kind: a backward has the small letter.
-constexpr std::array<KindSign, input_kind_count> kind_signs{{{'N', "next batch"},
-                                                             {'C', "copy"},
-                                                             {'P', "prepare"},
-                                                             {'S', "splits"},
-                                                             {'R', "read splits"},
-                                                             {'I', "ids"},
-                                                             {'F', "prefetch"},
-                                                             {'L', "lookup"},
-                                                             {'O', "output"},
-                                                             {'Z', "zero grad"},
-                                                             {'B', "bottom"},
-                                                             {'T', "top"},
-                                                             {'t', "top backward"},
-                                                             {'o', "output backward"},
-                                                             {'U', "update"},
-                                                             {'b', "bottom backward"},
-                                                             {'G', "reduce top"},
-                                                             {'g', "reduce bottom"},
-                                                             {'D', "optimizer"}}};
-constexpr char call_sign = ':';  // the host calls another action
 constexpr char wait_sign = '~';  // a collective waits for other ranks
-
-const KindSign& sign_of(Kind kind) { return kind_signs[input_index(kind)]; }
 
 // The part of the run that is drawn.
 struct PictureWindow {
@@ -183,14 +156,14 @@ class InputPicture {
     }
     if (mark >= calls_.size()) {
       has_calls_ = true;
-      return paint(std::string(width, call_sign), InputGroup::host, terminal_.colour);
+      return paint(std::string(width, sign_of(Kind::IDLE).letter), Kind::NEXT, terminal_.colour);
     }
     const Action& action = calls_[mark].action;
     is_drawn_[static_cast<std::size_t>(action.kind)] = true;
     std::string label = fmt::format("{}{}", sign_of(action.kind).letter, action.microbatch);
     if (label.size() > width) label.resize(1);
     label.resize(width, terminal_.colour ? ' ' : '-');
-    return paint(label, input_group_of(action.kind), terminal_.colour);
+    return paint(label, action.kind, terminal_.colour);
   }
 
   std::string legend() const {
@@ -208,15 +181,16 @@ class InputPicture {
       out += fmt::format("{} {}", sign, meaning);
       length += width;
     };
-    const auto painted = [&](char sign, InputGroup group) {
-      return paint(std::string(1, sign), group, terminal_.colour);
+    const auto painted = [&](char sign, Kind kind) {
+      return paint(std::string(1, sign), kind, terminal_.colour);
     };
     for (const Kind kind : input_kinds) {
       if (!is_drawn_[static_cast<std::size_t>(kind)]) continue;
-      const KindSign& sign = sign_of(kind);
-      add(painted(sign.letter, input_group_of(kind)), sign.meaning);
+      const KindSign sign = sign_of(kind);
+      add(painted(sign.letter, kind), sign.meaning);
     }
-    if (has_calls_) add(painted(call_sign, InputGroup::host), "calls others");
+    const KindSign calls = sign_of(Kind::IDLE);
+    if (has_calls_) add(painted(calls.letter, Kind::NEXT), calls.meaning);
     if (has_waits_) add(std::string(1, wait_sign), "waits for other ranks");
     if (has_dots_) add(".", "mostly idle");
     return out + "\n";

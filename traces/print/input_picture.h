@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim {

@@ -8,10 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/base/json.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_metrics_json.h"
-#include "traces/metrics_json.h"
 #include "traces/print/columns.h"
 #include "traces/print/input_picture.h"
 #include "traces/print/picture.h"
@@ -163,26 +160,19 @@ std::string input_verdict(const InputRun& run, const InputMetrics& metrics) {
   return text + ".";
 }
 
-std::string input_report(const InputRun& run, const InputMetrics& metrics,
+std::string input_tables(const InputRun& run, const InputMetrics& metrics,
                          const Terminal& terminal) {
-  std::string text = bold(wrap(input_verdict(run, metrics), terminal.width), terminal.colour) +
-                     "\n\n" + input_picture(run, 0, terminal) + "\n" +
+  std::string text = input_picture(run, 0, terminal) + "\n" +
                      kind_table(run, metrics, terminal.width) + "\n" +
                      input_rank_table(run, metrics, terminal.width);
-  for (const std::string& more : {wrap(losses_line(run), terminal.width), run.warnings.text()}) {
-    if (!more.empty()) text += "\n" + more;
-  }
-  return text;
+  const std::string losses = wrap(losses_line(run), terminal.width);
+  return losses.empty() ? text : text + "\n" + losses;
 }
 
-std::string input_report_json(const InputRun& run, const InputMetrics& metrics) {
-  Json json{{"format", "pipesim-input-report"},
-            {"version", 1},
-            {"source", run.is_measured ? "measured" : "predicted"}};
-  add_input_run(json, run, metrics);
-  if (!run.losses.empty()) json["losses"] = run.losses;
-  json["warnings"] = warnings_json(run.warnings);
-  return json.dump(2) + "\n";
+std::string input_report(const InputRun& run, const InputMetrics& metrics,
+                         const Terminal& terminal) {
+  return bold(wrap(input_verdict(run, metrics), terminal.width), terminal.colour) + "\n\n" +
+         input_tables(run, metrics, terminal);
 }
 
 }  // namespace pipesim

@@ -154,6 +154,11 @@ Picture::Frame Picture::frame_of(const TimelinePanel& panel) {
   Frame frame;
   frame.all_ranks = static_cast<int>(panel.actions_of_rank.size());
   frame.ranks = shown_ranks(frame.all_ranks);
+  if (!panel.row_names.empty()) {
+    for (const int row : frame.ranks) {
+      frame.names.push_back(panel.row_names[static_cast<std::size_t>(row)]);
+    }
+  }
   frame.chunk_of_stage = panel.chunk_of_stage;
   frame.chunks = panel.chunks();
   frame.makespan_ns = panel.makespan_ns;
@@ -167,7 +172,9 @@ Picture::Frame Picture::frame_of(const TimelinePanel& panel) {
 Picture::Picture(Frame frame, const Terminal& terminal)
     : frame_(std::move(frame)),
       terminal_(terminal),
-      margin_(fmt::formatted_size("{}", frame_.ranks.back()) + 2),
+      margin_(2 + (frame_.names.empty()
+                       ? fmt::formatted_size("{}", frame_.ranks.back())
+                       : std::ranges::max(frame_.names, {}, &std::string::size).size())),
       columns_(terminal.width - static_cast<int>(margin_)),
       dense_(frame_.longest_list > static_cast<std::size_t>(columns_)),
       row_of_rank_(static_cast<std::size_t>(frame_.all_ranks), -1),
@@ -207,6 +214,12 @@ void Picture::add(const Span& span) {
     density_[at].add(place_of(span.action), scale.exact(span.start_ns), scale.exact(span.end_ns));
   }
   joined_[at] = span.action.joined;
+}
+
+// Names begin at the margin, numbers end at it.
+std::string Picture::row_name(std::size_t row) const {
+  return frame_.names.empty() ? fmt::format("{:>{}}", frame_.ranks[row], margin_ - 2)
+                              : fmt::format("{:<{}}", frame_.names[row], margin_ - 2);
 }
 
 int Picture::chunk_of(const Action& action) const {
@@ -258,7 +271,7 @@ Picture::Row Picture::draw_proportions_of(std::size_t row, const TimeScale& scal
     }
     const Kind kind = RowShares::kind_of(place);
     const bool is_later = RowShares::is_later(place);
-    const std::string letter(kind_name(kind).substr(0, 1));
+    const std::string letter(1, sign_of(kind).letter);
     drawn.text[column] = terminal_.colour ? letter[0] : with_case(letter, is_later ? 1 : 0)[0];
     drawn.ground[column] = {kind, is_later ? frame_.chunks - 1 : 0};
   };
@@ -273,8 +286,7 @@ std::string Picture::rows() const {
   std::string out;
   for (std::size_t i = 0; i < frame_.ranks.size(); ++i) {
     const Row row = blocks ? draw_blocks(i, scale, stages) : draw_proportions_of(i, scale);
-    const std::string line = fmt::format("{:>{}}  {}", frame_.ranks[i], margin_ - 2,
-                                         row.painted(frame_.chunks, terminal_.colour));
+    const std::string line = row_name(i) + "  " + row.painted(frame_.chunks, terminal_.colour);
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return out;
@@ -322,22 +334,13 @@ std::string Picture::legend(const Signs& signs, std::size_t margin, int width, b
     out += painted;
     length += plain.size();
   };
-  constexpr std::array<std::pair<Kind, std::string_view>, 8> meaning{
-      {{Kind::F, "forward"},
-       {Kind::B, "backward"},
-       {Kind::I, "input gradient"},
-       {Kind::W, "weight gradient"},
-       {Kind::REDUCE_GRAD, "reduction"},
-       {Kind::GRAD_NORM, "norm"},
-       {Kind::OPTIMIZER, "optimizer"},
-       {Kind::SAVE, "checkpoint"}}};
-  const auto is_used = [&](Kind kind) { return signs.kinds[static_cast<std::size_t>(kind)]; };
-  for (const auto& [kind, text] : meaning) {
-    const bool reduces = kind == Kind::REDUCE_GRAD && is_used(Kind::REDUCE_TIED);
-    if (!is_used(kind) && !reduces) continue;
-    const auto letter = kind_name(kind).substr(0, 1);
-    add(fmt::format("{} {}", letter, text),
-        fmt::format("{} {}", paint(letter, kind, colour), text));
+  std::string before;  // two kinds of one meaning have one entry
+  for (const Kind kind : explained_kinds()) {
+    const auto [letter, meaning] = sign_of(kind);
+    const std::string text = fmt::format("{} {}", letter, meaning);
+    if (!signs.kinds[static_cast<std::size_t>(kind)] || text == before) continue;
+    add(text, fmt::format("{} {}", paint({&letter, 1}, kind, colour), meaning));
+    before = text;
   }
   const auto add_plain = [&](const std::string& text) { add(text, text); };
   if (signs.cells) add_plain("& both in one");

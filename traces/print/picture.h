@@ -27,6 +27,7 @@ class Picture {
     std::size_t longest_list = 0;  // the number of actions of the rank with the most
     // For pictures on one axis: a common divisor of all their times; 0: a single picture.
     std::int64_t unit_ns = 0;
+    std::vector<std::string> names = {};  // of the rows, where these are not ranks
   };
 
   // What a legend explains.
@@ -59,6 +60,7 @@ class Picture {
  private:
   struct Row;
   struct Block;
+  std::string row_name(std::size_t row) const;
   int chunk_of(const Action& action) const;
   std::size_t place_of(const Action& action) const;  // in RowShares
   TimeScale scale() const;

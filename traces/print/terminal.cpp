@@ -103,20 +103,9 @@ std::string paint(std::string_view text, Kind kind, bool colour) {
 }
 
 std::string paint(std::string_view text, Kind kind, int chunk, int chunks, bool colour) {
-  if (!is_compute(kind)) return white_on(colours::neutral, text, colour);
+  if (!is_compute(kind) && !is_of_input(kind)) return white_on(colours::neutral, text, colour);
   const Colour ground = lighter(colour_of(kind), chunk, chunks);
   return is_light(ground.light) ? black_on(ground, text, colour) : white_on(ground, text, colour);
-}
-
-std::string paint(std::string_view text, InputGroup group, bool colour) {
-  switch (group) {
-    case InputGroup::compute: return white_on(colours::forward, text, colour);
-    case InputGroup::rows: return black_on(colours::backward, text, colour);
-    case InputGroup::exchange: return black_on(colours::weight_gradient, text, colour);
-    case InputGroup::copy: return black_on(colours::other, text, colour);
-    case InputGroup::host: break;
-  }
-  return white_on(colours::neutral, text, colour);
 }
 
 std::string bold(std::string_view text, bool colour) { return styled(text, "1", colour); }

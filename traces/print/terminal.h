@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "traces/action.h"
-#include "traces/input_pipeline/input_action.h"
 
 namespace pipesim {
 
@@ -51,8 +50,6 @@ std::string wrap(const std::string& text, int width);
 std::string paint(std::string_view text, Kind kind, bool colour);
 // The same for one of a rank's chunks, later ones lighter.
 std::string paint(std::string_view text, Kind kind, int chunk, int chunks, bool colour);
-// For an input pipeline: compute blue, rows orange, exchanges green, copies purple, the host grey.
-std::string paint(std::string_view text, InputGroup group, bool colour);
 std::string bold(std::string_view text, bool colour);
 std::string faint(std::string_view text, bool colour);
 

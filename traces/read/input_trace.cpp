@@ -1,4 +1,5 @@
-// Strict reader of traces of input pipelines.
+#include "traces/read/input_trace.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -13,8 +14,7 @@
 #include "traces/base/json_reader.h"
 #include "traces/base/json_slice.h"
 #include "traces/base/text.h"
-#include "traces/input_pipeline/input_clocks.h"
-#include "traces/input_pipeline/input_trace.h"
+#include "traces/input_clocks.h"
 #include "traces/read/chrome_reader.h"
 
 namespace pipesim {

@@ -15,6 +15,7 @@
 #include "traces/base/text.h"
 #include "traces/mesh.h"
 #include "traces/read/chrome_reader.h"
+#include "traces/read/input_trace.h"
 #include "traces/read/own_events.h"
 #include "traces/read/own_metadata.h"
 #include "traces/read/own_run.h"
@@ -177,6 +178,21 @@ std::optional<RecordedRun> read_own_files(const std::vector<std::string>& paths,
   return run_of(std::move(own));
 }
 
+// Nothing if none of the files is an input pipeline's.
+std::optional<RecordedRun> read_inputs(const std::vector<std::string>& paths,
+                                       const ReadOptions& options) {
+  const auto found = std::ranges::find_if(paths, is_input_trace);
+  if (found == paths.end()) return std::nullopt;
+  if (!options.inputs) {
+    throw input_error(*found + ": it is a run of an input pipeline; give one of a pipeline");
+  }
+  if (paths.size() > 1) {
+    throw input_error(*found +
+                      ": a run of an input pipeline is one trace, of all its ranks; give it alone");
+  }
+  return as_recorded(read_input_run(*found, options.progress), *found);
+}
+
 }  // namespace
 
 bool is_folder(const std::string& path) {
@@ -215,6 +231,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
 
 RecordedRun read_run(const std::vector<std::string>& given, const ReadOptions& options) {
   const std::vector<std::string> paths = files_of(given);
+  if (auto inputs = read_inputs(paths, options)) return std::move(*inputs);
   auto own = read_own_files(paths, options);
   return own ? std::move(*own) : checked(read_profile(paths, options));
 }
@@ -222,6 +239,7 @@ RecordedRun read_run(const std::vector<std::string>& given, const ReadOptions& o
 std::optional<RecordedRun> read_pipeline(const std::vector<std::string>& given,
                                          const ReadOptions& options) {
   const std::vector<std::string> paths = files_of(given);
+  if (auto inputs = read_inputs(paths, options)) return inputs;
   if (auto own = read_own_files(paths, options)) return own;
   if (!options.profile.empty()) return checked(read_profile(paths, options));
   Warnings warnings;
@@ -241,6 +259,7 @@ std::vector<RecordedRun> read_runs(const std::vector<std::string>& given,
                                    const ReadOptions& options) {
   const std::vector<std::string> paths = files_of(given);
   check_that_files_differ(paths);
+  read_inputs(paths, {});  // which are not of several
   std::vector<RecordedRun> runs;
   std::vector<std::string> profiles;
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -264,6 +283,7 @@ std::string said_of_replica(const RunDescription& about, int ranks) {
 }
 
 std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options) {
+  if (auto inputs = read_inputs({path}, options)) return inputs;
   auto file = read_own(path, options, options.progress);
   if (!file) return std::nullopt;
   return run_of(std::move(*file));

@@ -16,13 +16,14 @@ struct ReadOptions {
   bool layers = false;        // keep layer spans
   bool samples = true;        // keep all memory samples; else only the fullest of each rank
   bool tells_replica = true;  // warn that one of several replicas was read
+  bool inputs = false;        // an input pipeline's run will do, too; else it is an input error
   ProfileOptions profile = {};
   ReadProgress progress = nullptr;
 };
 
-// Reads one own file, or a profiler's: one of all ranks, or one per rank. A folder stands for the
-// traces in it. Throws an input error if a file can't be read or is not a trace, or if files don't
-// belong together; oddities are in the run's warnings.
+// Reads one own file, or a profiler's: one of all ranks, or one per rank; a run of an input
+// pipeline is one file. A folder stands for the traces in it. Throws an input error if a file can't
+// be read or is not a trace, or if files don't belong together; oddities are in the run's warnings.
 RecordedRun read_run(const std::vector<std::string>& paths, const ReadOptions& options = {});
 
 // The same; nothing if the files are a profiler's, or any Chrome traces, and neither they nor

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/input_pipeline/calibrate_input.h"
 #include "sim/input_pipeline/predict/simulate_input.h"
 
 namespace pipesim {
@@ -45,6 +46,12 @@ std::vector<InputLimit> find_input_limits(const InputProgram& program, const Inp
   }
   std::ranges::stable_sort(limits, std::greater(), &InputLimit::gain_ns);
   return limits;
+}
+
+InputRunLimits find_input_limits(const InputRun& run) {
+  const InputCosts costs = calibrate_input(run).costs;
+  const std::int64_t steady_ns = measure(simulate_input(run.program, costs)).steady_iteration_ns;
+  return {steady_ns, find_input_limits(run.program, costs, steady_ns)};
 }
 
 }  // namespace pipesim

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/input_pipeline/input_costs.h"
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 
 namespace pipesim {
 
@@ -27,6 +27,13 @@ struct InputLimit {
 // For each part that takes any time, the largest gain first. Simulates the program once per part.
 std::vector<InputLimit> find_input_limits(const InputProgram& program, const InputCosts& costs,
                                           std::int64_t steady_iteration_ns);
+
+// Of a run that was recorded, by costs calibrated on it.
+struct InputRunLimits {
+  std::int64_t steady_iteration_ns = 0;  // by these costs
+  std::vector<InputLimit> limits;
+};
+InputRunLimits find_input_limits(const InputRun& run);
 
 // The same costs, with some kinds taking no time.
 InputCosts with_free(InputCosts costs, const InputPart& part);

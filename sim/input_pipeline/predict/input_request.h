@@ -13,7 +13,7 @@
 #include "sim/input_pipeline/input_estimate.h"
 #include "sim/input_pipeline/input_families.h"
 #include "sim/input_pipeline/predict/choose_sharding.h"
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 
 namespace pipesim {
 

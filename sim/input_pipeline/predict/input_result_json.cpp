@@ -1,25 +1,12 @@
 #include "sim/input_pipeline/predict/input_result_json.h"
 
-#include "traces/input_pipeline/input_metrics_json.h"
+#include "traces/input_metrics_json.h"
 
 namespace pipesim {
 namespace {
 
-Json limits_json(const std::vector<InputLimit>& limits) {
-  Json list = Json::array();
-  for (const InputLimit& limit : limits) {
-    Json kinds = Json::array();
-    for (const Kind kind : limit.part->kinds) kinds.push_back(kind_name(kind));
-    list.push_back({{"what", limit.part->name},
-                    {"kinds", std::move(kinds)},
-                    {"steady_iteration_ns", limit.steady_iteration_ns},
-                    {"gain_ns", limit.gain_ns}});
-  }
-  return list;
-}
-
 Json prediction_json(const InputRequest& request, const InputPrediction& prediction) {
-  Json json{{"format", "pipesim-input-result"}, {"version", 1}};
+  Json json{{"format", "pipesim-result"}, {"version", 1}};
   add_input_run(json, prediction.run, prediction.metrics);
   if (prediction.memory_cap_bytes && !prediction.run.memory.empty()) {
     json["fits"] = !prediction.lack();
@@ -38,10 +25,23 @@ Json prediction_json(const InputRequest& request, const InputPrediction& predict
 
 }  // namespace
 
+Json input_limits_json(const std::vector<InputLimit>& limits) {
+  Json list = Json::array();
+  for (const InputLimit& limit : limits) {
+    Json kinds = Json::array();
+    for (const Kind kind : limit.part->kinds) kinds.push_back(kind_name(kind));
+    list.push_back({{"what", limit.part->name},
+                    {"kinds", std::move(kinds)},
+                    {"steady_iteration_ns", limit.steady_iteration_ns},
+                    {"gain_ns", limit.gain_ns}});
+  }
+  return list;
+}
+
 std::string input_result_json(const InputRequest& request, const InputPrediction& prediction,
                               const std::vector<InputLimit>& limits) {
   Json json = prediction_json(request, prediction);
-  json["limits"] = limits_json(limits);
+  json["limits"] = input_limits_json(limits);
   return json.dump(2) + "\n";
 }
 
@@ -51,8 +51,9 @@ std::string input_programs_json(const InputRequest& request,
   for (const InputPrediction& prediction : predictions) {
     programs.push_back(prediction_json(request, prediction));
   }
-  const Json json{
-      {"format", "pipesim-input-programs"}, {"version", 1}, {"programs", std::move(programs)}};
+  const Json json{{"format", "pipesim-schedules-comparison"},
+                  {"version", 1},
+                  {"programs", std::move(programs)}};
   return json.dump(2) + "\n";
 }
 

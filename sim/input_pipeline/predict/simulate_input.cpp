@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "traces/base/error.h"
-#include "traces/input_pipeline/input_tasks.h"
+#include "traces/input_tasks.h"
 
 namespace pipesim {
 namespace {

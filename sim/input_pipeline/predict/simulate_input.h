@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/input_pipeline/input_costs.h"
-#include "traces/input_pipeline/input_run.h"
+#include "traces/input_run.h"
 
 namespace pipesim {
 

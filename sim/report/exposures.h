@@ -1,0 +1,47 @@
+// What the compute streams of two runs of an input pipeline did and waited for, side by side.
+//
+// Every number is defined in traces/METRICS.md, "Input pipelines". Plain values that depend only on
+// the arguments; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/compare/operations.h"
+#include "traces/base/json.h"
+#include "traces/input_run.h"
+
+namespace pipesim {
+
+// The same quantity of both runs, by Side.
+using BothTimes = std::array<std::int64_t, 2>;
+
+// Means over ranks, for the whole run.
+struct Exposures {
+  struct KindRow {
+    Kind kind = Kind::NEXT;
+    BothTimes total{}, busy{}, exposed{}, hidden{};
+  };
+  struct WaitRow {
+    std::string_view key;   // as in JSON: host, skew, other, drain
+    std::string_view name;  // for display
+    BothTimes exposed{};
+  };
+
+  BothTimes makespan{}, steady_iteration{}, busy{};
+  std::vector<KindRow> kinds;  // that either run has
+  std::vector<WaitRow> waits;
+};
+
+// Expects runs of one program.
+Exposures exposures_of(const InputRun& predicted, const InputRun& measured);
+
+// As two tables; `names` are the sides'.
+std::string exposure_tables(const Exposures& exposures, int batches,
+                            const std::array<std::string_view, 2>& names, int width);
+// Adds the keys that a `pipesim-comparison` of input pipelines has beside others.
+void add_exposures(Json& json, const Exposures& exposures, const InputProgram& program);
+
+}  // namespace pipesim
