@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fuzzes every reader of foreign files, each by itself and all of them with large inputs of
-# small templates (growth), what a plan is asked (plan), and, if it is built, commands with
-# their flags and a file (command); as many at once as there are processors. New inputs go
-# to a folder that is thrown away; one that fails stays, where the log says.
+# Fuzzes every reader of foreign files, each by itself; and, where they are built, all of them with
+# large inputs of small templates (growth), what a plan is asked (plan), and commands with their
+# flags and a file (command); as many at once as there are processors. New inputs go to a folder
+# that is thrown away; one that fails stays, where the log says.
 #   bash tests/fuzz.sh TREE SECONDS    the fuzzers of a build folder, so long each
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -11,7 +11,7 @@ ledger=$PWD/tests/nightly.tsv
 
 # The parts: a function each, whose name has _ for -.
 parts=(sources shapes sanitized sanitized-fuzz threads plans layouts struck-trainings
-  stopped-trainings damaged-checkpoints examples gpu-emulated packages hip)
+  stopped-trainings damaged-checkpoints examples gpu-emulated packages cuda hip)
 
 # name, date, commit, seconds, result; parts that never ran come first.
 by_age() {
@@ -50,7 +50,7 @@ note() {
 # ---- Trees
 
 released() {
-  step "configure: release" cmake --preset release -DCMAKE_CUDA_ARCHITECTURES=90
+  step "configure: release" cmake --preset release -DPIPESIM_CUDA=OFF
   step "build: release" cmake --build --preset tests
 }
 
@@ -174,6 +174,23 @@ packages() {
   released
   step "packages in a bare Debian" bare_debian
   grep '^skipped: ' "$log_folder/$step_number-packages-in-a-bare-Debian.log" || true
+}
+
+# For all architectures, and what runs on such a GPU.
+build_cuda() {
+  cmake --preset release -B build/cuda -DPIPESIM_WERROR=ON -DPIPESIM_HIP=OFF
+  cmake --build build/cuda --target pipesim_cuda gpu_device_tests gpu_speed nccl_self
+}
+cuda() {
+  released
+  step "test: kernels on an emulated GPU" \
+    ctest --preset release --output-on-failure -R '^gpu_device_emulated_test$'
+  if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+    step "build: the CUDA module, for all architectures" build_cuda
+  else
+    echo "skipped: the CUDA module (no nvcc here)"
+    return 1
+  fi
 }
 
 build_hip() {

@@ -15,6 +15,9 @@ inline bool is_thorough() {
   return text != nullptr && std::string_view(text) == "1";
 }
 
+// How many cases.
+inline int cases(int usual, int thorough) { return is_thorough() ? thorough : usual; }
+
 // `usual` of `all`, the first and others at even distances, or all; says how many.
 template <typename T>
 std::vector<T> tried(const std::vector<T>& all, std::size_t usual) {

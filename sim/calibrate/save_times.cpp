@@ -88,7 +88,7 @@ std::optional<TypicalSave> typical_save(const RecordedRun& run) {
 }
 
 // The unknowns: the time of a byte and of a sync in the storage, and that of publishing.
-enum Unknown : std::size_t { of_byte, of_sync, of_publishing };
+enum SaveCost : std::size_t { of_byte, of_sync, of_publishing };
 constexpr std::size_t unknowns = 3;
 using Factors = std::array<double, unknowns>;
 

@@ -12,6 +12,7 @@
 #include "sim/input_pipeline/predict/simulate_input.h"
 #include "tests/input_runs.h"
 #include "tests/random_schedule.h"
+#include "tests/thorough.h"
 
 namespace pipesim {
 namespace {
@@ -48,7 +49,8 @@ Comparison comparison_of(const InputRun& one, const InputRun& other) {
 
 TEST(InputComparisons, RunsAreReplayedToTheNanosecondAndTheGapSums) {
   std::mt19937_64 random(71);
-  for (int i = 0; i < 500; ++i) {
+  const int count = testing::cases(120, 500);
+  for (int i = 0; i < count; ++i) {
     SCOPED_TRACE(i);
     const InputProgram program = any_program(random);
     const InputRun one = testing::random_run(program, random);
@@ -77,7 +79,8 @@ TEST(InputComparisons, ASlowCallIsTheCause) {
   std::mt19937_64 random(72);
   int found = 0, slow = 0;
   std::vector<double> errors;
-  for (int i = 0; i < 500; ++i) {
+  const int count = testing::cases(120, 500);
+  for (int i = 0; i < count; ++i) {
     const InputProgram program = any_program(random);
     const CallTimes times = any_times(program, random);
     CallTimes slower = times;
@@ -103,7 +106,7 @@ TEST(InputComparisons, ASlowCallIsTheCause) {
     errors.push_back(std::abs(static_cast<double>(first.effect_ns - lost)) /
                      static_cast<double>(lost));
   }
-  EXPECT_GT(slow, 250);
+  EXPECT_GT(slow, count / 2);
   EXPECT_GE(found, slow * 98 / 100);
   std::ranges::sort(errors);
   EXPECT_LE(errors[errors.size() / 2], 0.02);

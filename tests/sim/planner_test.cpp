@@ -67,7 +67,7 @@ void drop_values(PlanSpace& space, std::mt19937_64& random, std::int64_t most) {
 
 const std::int64_t unlimited = std::int64_t{1} << 50;
 
-int cases(int usual, int thorough) { return testing::is_thorough() ? thorough : usual; }
+using testing::cases;
 
 // ---- The space
 

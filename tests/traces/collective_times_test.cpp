@@ -11,7 +11,9 @@ namespace {
 
 TEST(CollectiveTimes, CountsEachInstantOnce) {
   std::mt19937 random(7);
-  const auto draw = [&](int below) { return static_cast<std::int32_t>(random() % below); };
+  const auto draw = [&](int below) {
+    return static_cast<std::int32_t>(random() % static_cast<unsigned>(below));
+  };
   for (int i = 0; i < 200; ++i) {
     std::vector<Span> spans;
     std::set<std::pair<int, int>> exchanging, computing;  // (rank, instant)

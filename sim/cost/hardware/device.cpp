@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::array<std::string_view, precision_count> precision_names{"fp32", "tf32", "fp16",
                                                                         "bf16", "fp8"};
-constexpr std::int64_t longest_ramp = 1 << 20;
 constexpr std::int64_t largest_tile = 1 << 20;
 
 void read_peak(const JsonCursor& object, const Sources& sources, DeviceSpec& device) {
@@ -55,8 +54,7 @@ std::vector<Tile> read_tiles(const JsonCursor& list, const Sources& sources) {
 void read_matmul(const JsonCursor& object, const Sources& sources, MatmulRate& matmul) {
   Section section(object, sources);
   section.optional("peak_share", matmul.peak_share, read_share);
-  section.optional("ramp", matmul.ramp,
-                   [](const JsonCursor& value) { return value.integer(0, longest_ramp); });
+  section.optional("ramp", matmul.ramp, read_ramp);
   section.optional("whole_waves", matmul.whole_waves, read_part);
   section.optional("fp8_share", matmul.fp8_share, read_share);
   section.optional("accumulation", matmul.accumulation, read_least_factor);

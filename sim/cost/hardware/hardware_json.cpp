@@ -91,6 +91,8 @@ std::int64_t read_time(const JsonCursor& value) {
   return read_quantity(value, "us", parse_time_ns);
 }
 
+std::int64_t read_ramp(const JsonCursor& value) { return value.integer(0, 1 << 20); }
+
 double read_flops(const JsonCursor& value) {
   return static_cast<double>(read_quantity(value, "TFLOP/s", parse_flops_per_second));
 }

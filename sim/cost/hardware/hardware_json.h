@@ -73,6 +73,8 @@ std::int64_t read_bytes(const JsonCursor& value);  // from 0 on
 std::int64_t read_bandwidth(const JsonCursor& value);
 std::int64_t read_time(const JsonCursor& value);
 double read_flops(const JsonCursor& value);
+// At what size half of a rate is reached.
+std::int64_t read_ramp(const JsonCursor& value);
 
 // Numbers.
 std::int64_t read_count(const JsonCursor& value);       // 1 or more

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, kernel_size_count> size_names{"hidden", "
 constexpr std::array<std::string_view, 3> pass_names{"forward", "input_gradient",
                                                      "weight_gradient"};
 
-constexpr std::array<std::string_view, 3> part_names{"none", "norms", "activation"};
+constexpr std::array<std::string_view, 3> kernel_part_names{"none", "norms", "activation"};
 
 double read_amount(const JsonCursor& value) {
   const double bytes = value.number();
@@ -71,7 +71,7 @@ KernelLine read_line(const JsonCursor& object) {
     line.only = static_cast<Architecture>(read_name(value, "architecture", architectures));
   });
   members.optional("part", [&](const JsonCursor& value) {
-    line.part = static_cast<KernelPart>(read_name(value, "part", part_names));
+    line.part = static_cast<KernelPart>(read_name(value, "part", kernel_part_names));
   });
   line.is_of_fp8 = members.boolean_or("of_fp8", false);
   line.ends_block = members.boolean_or("ends_block", false);

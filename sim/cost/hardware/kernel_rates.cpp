@@ -12,10 +12,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t longest_ramp = 1 << 20;
 constexpr std::array<std::string_view, traffic_count> traffic_names{"stream", "norm", "optimizer"};
-
-std::int64_t read_ramp(const JsonCursor& value) { return value.integer(0, longest_ramp); }
 
 AttentionRate read_attention(const JsonCursor& object, const Sources& sources) {
   AttentionRate rate;
