@@ -124,7 +124,7 @@ std::optional<Pick> in_other_input(const Document& document, const Pick& pick) {
     const int trace = (pick.trace + step) % count;
     const auto& other = document.trace(trace).input;
     if (!other) continue;
-    const Ref ref = other->find(slice.rank, own.call_of(slice).action);
+    const Ref ref = other->find(slice.rank, own.called_by(slice).action);
     if (ref != no_ref) return Pick{trace, ref};
   }
   return std::nullopt;

@@ -18,7 +18,7 @@ std::ptrdiff_t inputs(const Document& document) {
 std::string without_pair(const Document& document) {
   if (document.pair) return {};
   if (!document.not_compared.empty()) return "Not compared: " + document.not_compared + ".";
-  return "Comparing needs two runs of a pipeline: open another one.";
+  return "Comparing needs two runs of a pipeline, or of an input pipeline: open another one.";
 }
 
 std::string without_run(const Document& document) {
@@ -47,6 +47,10 @@ std::string objection_to(Command command, const Document& document, const Scene&
     case Command::align_slot: return without_run(document);
     case Command::show_overlay:
     case Command::show_difference:
+      if (document.pair && !has_run(document)) {
+        return "Runs of input pipelines are shown below each other; colours may tell the error.";
+      }
+      return without_pair(document);
     case Command::colour_error: return without_pair(document);
     case Command::colour_microbatch:
       return has_run(document) || inputs(document) > 0 ? ""

@@ -121,9 +121,13 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
   } else {
     const bool by_kind = colouring == Colouring::kind;
     for (Shade shade = 0; shade < first_bubble_shade; ++shade) {
-      add(shade, by_kind ? kind_meanings[shade] : error_meanings[shade]);
+      if (by_kind) {
+        add(shade, kind_meanings[shade]);
+      } else if (used[shade] || of_input[shade]) {
+        add_entry(shade, error_meanings[shade]);
+      }
     }
-    for (Shade shade = 0; shade < first_bubble_shade; ++shade) {
+    for (Shade shade = 0; by_kind && shade < first_bubble_shade; ++shade) {
       if (of_input[shade]) add_entry(shade, input_meanings[shade]);
     }
   }

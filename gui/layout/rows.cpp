@@ -26,7 +26,7 @@ std::vector<std::string> input_names_of(const OpenInput& input, Ref ref, std::st
   const InputSlice& slice = input.slices[ref];
   if (slice.role == InputRole::wait) return {std::move(whole), "waits"};
   if (slice.role == InputRole::call) return {std::move(whole), "call"};
-  const Action& action = input.call_of(slice).action;
+  const Action& action = input.called_by(slice).action;
   std::string initials;
   for (const std::string_view word : split(kind_name(action.kind), '_')) {
     initials += word.front();

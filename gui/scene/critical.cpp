@@ -37,12 +37,43 @@ void add_path(Scene& scene, const Document& document, int trace) {
   }
 }
 
+// On the slices of an input pipeline's run.
+std::vector<PathStep> path_of_input(const Document& document, int trace) {
+  const OpenTrace& own = document.trace(trace);
+  const auto side = document.side_of(trace);
+  const Comparison alone = side ? Comparison() : compare_traces(own, own);
+  const Comparison& comparison = side ? document.pair->comparison : alone;
+  const std::vector<Ref> slices = own.input->slices_of(comparison.operations);
+  std::vector<PathStep> path;
+  for (const OperationId id : comparison.sides[side.value_or(measured_side)].played.critical_path) {
+    const Ref ref = slices[id];
+    if (ref == no_ref) continue;  // a call that takes no time
+    const Slice& slice = own.events->slices[ref];
+    path.push_back({ref, own.input->slices[ref].rank, slice.start_ns, slice.end_ns});
+  }
+  return path;
+}
+
+void add_path_of_input(Scene& scene, const Document& document, int trace) {
+  const auto& groups = scene.group_of_track[static_cast<std::size_t>(trace)];
+  if (groups.empty()) return;
+  const EventTrace& events = *document.trace(trace).events;
+  for (const PathStep& step : scene.paths[static_cast<std::size_t>(trace)]) {
+    const auto track = events.slices[step.span].track;
+    for (Lane& lane : scene.groups[static_cast<std::size_t>(groups[track])].lanes) {
+      if (lane.trace != trace) continue;
+      lane.critical.add({step.start_ns, step.end_ns, static_cast<Ref>(step.span), critical_shade});
+    }
+  }
+}
+
 }  // namespace
 
 CriticalPaths critical_paths(const Document& document) {
   CriticalPaths paths;
   for (int trace = 0; trace < static_cast<int>(document.traces.size()); ++trace) {
     auto& path = paths.emplace_back();
+    if (document.trace(trace).input) path = path_of_input(document, trace);
     if (!document.trace(trace).run) continue;
     const RecordedRun& run = *document.trace(trace).run;
     const auto side = document.side_of(trace);
@@ -59,6 +90,7 @@ void set_critical(Scene& scene, const Document& document) {
   if (scene.paths.empty()) scene.paths = critical_paths(document);
   for (int trace = 0; trace < static_cast<int>(document.traces.size()); ++trace) {
     if (document.trace(trace).run) add_path(scene, document, trace);
+    if (document.trace(trace).input) add_path_of_input(scene, document, trace);
   }
   for (Group& group : scene.groups) {
     for (Lane& lane : group.lanes) lane.critical.finish();

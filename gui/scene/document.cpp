@@ -75,9 +75,37 @@ void index_spans(const RecordedRun& run, Side side, Pair& pair) {
   }
 }
 
+// The same of an input pipeline's slices: what a collective waits is its operation's, too.
+void index_slices(const OpenInput& input, Side side, Pair& pair) {
+  const Operations& operations = pair.comparison.operations;
+  pair.span_of[side] = input.slices_of(operations);
+  auto& operation_of = pair.operation_of[side];
+  operation_of.assign(input.slices.size(), no_operation);
+  for (OperationId id = 0; id < operations.size(); ++id) {
+    const Ref slice = pair.span_of[side][id];
+    if (slice != no_ref) operation_of[slice] = id;
+  }
+  for (std::size_t i = 0; i < input.slices.size(); ++i) {
+    const InputSlice& own = input.slices[i];
+    if (own.role != InputRole::wait) continue;
+    operation_of[i] = operation_of[input.slice_of[static_cast<std::size_t>(own.rank)][own.place]];
+  }
+}
+
 bool is_run(const Document& document, int trace) {
   return trace >= 0 && place(trace) < document.traces.size() &&
-         document.traces[place(trace)]->run.has_value();
+         (document.traces[place(trace)]->run || document.traces[place(trace)]->input);
+}
+bool is_input(const Document& document, int trace) {
+  return document.traces[place(trace)]->input.has_value();
+}
+
+void index(const OpenTrace& trace, Side side, Pair& pair) {
+  if (trace.input) {
+    index_slices(*trace.input, side, pair);
+  } else {
+    index_spans(*trace.run, side, pair);
+  }
 }
 
 void compare_two(Document& document, int predicted, int measured) {
@@ -92,20 +120,25 @@ void compare_two(Document& document, int predicted, int measured) {
   }
   auto pair = std::make_shared<Pair>();
   pair->trace = {predicted, measured};
-  const RecordedRun& plan = *document.traces[place(predicted)]->run;
-  const RecordedRun& run = *document.traces[place(measured)]->run;
   try {
-    pair->comparison = compare(plan, run);
+    pair->comparison = compare_traces(document.trace(predicted), document.trace(measured));
   } catch (const Error& error) {
     document.not_compared = error.what();
     return;
   }
-  index_spans(plan, predicted_side, *pair);
-  index_spans(run, measured_side, *pair);
+  for (const Side side : both_sides) index(document.trace(pair->trace[side]), side, *pair);
   document.pair = std::move(pair);
 }
 
 }  // namespace
+
+Comparison compare_traces(const OpenTrace& predicted, const OpenTrace& measured) {
+  const auto run_of = [](const OpenTrace& trace) {
+    return trace.input ? as_recorded(trace.input->run, trace.name) : *trace.run;
+  };
+  if (predicted.run && measured.run) return compare(*predicted.run, *measured.run);
+  return compare(run_of(predicted), run_of(measured));
+}
 
 Source OpenTrace::source() const {
   if (input) return input->run.is_measured ? Source::measured : Source::predicted;
@@ -169,8 +202,13 @@ Document paired(Document document) {
   std::optional<int> first;
   std::optional<int> prediction;
   const int count = static_cast<int>(document.traces.size());
+  const bool any_pipeline = std::ranges::any_of(
+      document.traces, [](const auto& trace) { return trace->run.has_value(); });
+  const auto may_be = [&](int trace) {
+    return is_run(document, trace) && is_input(document, trace) != any_pipeline;
+  };
   for (int i = count; i-- > 0;) {
-    if (!is_run(document, i)) continue;
+    if (!may_be(i)) continue;
     first = i;
     if (document.traces[place(i)]->source() == Source::predicted) prediction = i;
   }
@@ -178,7 +216,7 @@ Document paired(Document document) {
   const std::optional<int> plan = prediction ? prediction : first;
   for (int i = 0; plan && i < count; ++i) {
     const bool is_run_itself = document.first_replica_of(i) == document.first_replica_of(*plan);
-    if (is_run_itself || !is_run(document, i)) continue;
+    if (is_run_itself || !may_be(i)) continue;
     compare_two(document, *plan, i);
     break;
   }

@@ -86,18 +86,20 @@ struct Cancelled {};
 
 // Reads files, those of one profile together, and those of each folder for themselves, and compares
 // the first prediction (else the first run) with the first run that is neither it nor a replica of
-// it. All replicas of a file are opened, unless `profile` names one or there are more than
-// `replicas`: then one. A profile that does
-// not say which action is which is told by the first prediction's program. A file that can't be
-// read as a run is shown as events where it has some, and its banner says why. What can't be shown
-// at all is in not_opened; where that is everything, throws an input error; so it does where
-// `profile` says something that does not fit.
+// it; where no run is of a pipeline, input pipelines' runs. All replicas of a file are opened,
+// unless `profile` names one or there are more than `replicas`: then one. A profile that does not
+// say which action is which is told by the first prediction's program. A file that can't be read as
+// a run is shown as events where it has some, and its banner says why. What can't be shown at all
+// is in not_opened; where that is everything, throws an input error; so it does where `profile`
+// says something that does not fit.
 Document open_traces(const std::vector<std::string>& paths, const Report& report = {},
                      const ProfileOptions& profile = {}, int replicas = most_replicas);
 // The same with traces that are open already, in front; a pair stays.
 Document add_traces(const Document& document, const std::vector<std::string>& paths,
                     const Report& report = {}, const ProfileOptions& profile = {},
                     int replicas = most_replicas);
+// Of two that have runs of pipelines, or both of one input program.
+Comparison compare_traces(const OpenTrace& predicted, const OpenTrace& measured);
 // Compares two others of the open traces; not_compared says why they can't be.
 Document compared(const Document& document, int predicted, int measured);
 // Without one of the traces; where it was one of the pair, compares as open_traces() does.

@@ -119,7 +119,7 @@ class InputEventsMaker {
     OpenInput& input = made_.input;
     for (int rank = 0; rank < input.run.program.ranks(); ++rank) {
       input.slice_of.emplace_back(calls_of(rank).size(), no_ref);
-      call_slice_of_.emplace_back(calls_of(rank).size(), no_ref);
+      input.call_of.emplace_back(calls_of(rank).size(), no_ref);
     }
     std::vector<InputSlice> ordered;
     ordered.reserve(input.slices.size());
@@ -128,7 +128,7 @@ class InputEventsMaker {
       const auto ref = static_cast<Ref>(ordered.size());
       const auto rank = static_cast<std::size_t>(own.rank);
       if (own.role == InputRole::action) input.slice_of[rank][own.place] = ref;
-      if (own.role == InputRole::call) call_slice_of_[rank][own.place] = ref;
+      if (own.role == InputRole::call) input.call_of[rank][own.place] = ref;
       ordered.push_back(own);
     }
     input.slices = std::move(ordered);
@@ -141,7 +141,8 @@ class InputEventsMaker {
     const auto& slice_of = made_.input.slice_of[at];
     Ref on_host = no_ref;  // what the host did last
     for (std::uint32_t place = 0; place < calls.size(); ++place) {
-      if (call_slice_of_[at][place] != no_ref) on_host = call_slice_of_[at][place];
+      const Ref call = made_.input.call_of[at][place];
+      if (call != no_ref) on_host = call;
       const InputRelease release = releases.of(place);
       const bool is_of_host = calls[place].stream == InputStream::host;
       if (is_of_host && release.is_host()) {
@@ -158,8 +159,7 @@ class InputEventsMaker {
 
   InputEvents made_;
   EventTexts texts_;
-  std::vector<InputStream> streams_;             // that are shown
-  std::vector<std::vector<Ref>> call_slice_of_;  // by rank and call, or none
+  std::vector<InputStream> streams_;  // that are shown
 };
 
 }  // namespace
@@ -171,6 +171,22 @@ Ref OpenInput::find(std::int32_t rank, const Action& action) const {
   const auto found = std::ranges::find(calls, action, &InputCall::action);
   return found == calls.end() ? no_ref
                               : slice_of[at][static_cast<std::size_t>(found - calls.begin())];
+}
+
+std::vector<Ref> OpenInput::slices_of(const Operations& operations) const {
+  std::vector<InputPlaces> places;
+  for (const InputCalls& calls : run.program.calls) {
+    places.emplace_back(calls, run.program.batches);
+  }
+  std::vector<Ref> slices;
+  for (const Action& action : operations.actions) {
+    const auto rank = static_cast<std::size_t>(action.stage);
+    const bool is_call = is_host_call(action);
+    const Kind kind = is_call ? input_kinds[action.number] : action.kind;
+    const std::uint32_t place = places[rank].of(kind, action.microbatch);
+    slices.push_back((is_call ? call_of : slice_of)[rank][place]);
+  }
+  return slices;
 }
 
 InputEvents events_of(InputRun run, const std::string& name) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gui/scene/bars.h"
+#include "sim/compare/operations.h"
 #include "traces/input_run.h"
 #include "traces/read/event_trace.h"
 
@@ -31,8 +32,9 @@ struct OpenInput {
   InputRun run;
   std::vector<InputSlice> slices;          // by slice
   std::vector<std::vector<Ref>> slice_of;  // the action's, by rank and call
+  std::vector<std::vector<Ref>> call_of;   // its host's, or none
 
-  const InputCall& call_of(const InputSlice& slice) const {
+  const InputCall& called_by(const InputSlice& slice) const {
     return run.program.calls[static_cast<std::size_t>(slice.rank)][slice.place];
   }
   const InputSpan& span_of(const InputSlice& slice) const {
@@ -41,6 +43,8 @@ struct OpenInput {
   // The slice of an action; no_ref where the run does not have it. In time proportional to its
   // rank's calls.
   Ref find(std::int32_t rank, const Action& action) const;
+  // The slice of each operation of a comparison of such runs.
+  std::vector<Ref> slices_of(const Operations& operations) const;
 };
 
 struct InputEvents {

@@ -8,25 +8,29 @@
 namespace pipesim::gui {
 namespace {
 
-constexpr std::array<Shade, kind_count> shade_of_kind{0,
-                                                      1,
-                                                      2,
-                                                      3,
-                                                      forward_transfer_shade,
-                                                      forward_transfer_shade,
-                                                      backward_transfer_shade,
-                                                      backward_transfer_shade,
-                                                      closing_shade,
-                                                      closing_shade,
-                                                      closing_shade,
-                                                      closing_shade,
-                                                      closing_shade,
-                                                      closing_shade,
-                                                      other_shade};
+constexpr std::array<Shade, 16> shade_of_kind{0,
+                                              1,
+                                              2,
+                                              3,
+                                              forward_transfer_shade,
+                                              forward_transfer_shade,
+                                              backward_transfer_shade,
+                                              backward_transfer_shade,
+                                              closing_shade,
+                                              closing_shade,
+                                              closing_shade,
+                                              closing_shade,
+                                              closing_shade,
+                                              closing_shade,
+                                              other_shade,
+                                              closing_shade};  // IDLE: the host's calls
 
 }  // namespace
 
-Shade shade_of(Kind kind) { return shade_of_kind[static_cast<std::size_t>(kind)]; }
+Shade shade_of(Kind kind) {
+  if (is_of_input(kind)) return shade_of(input_group_of(kind));
+  return shade_of_kind[static_cast<std::size_t>(kind)];
+}
 
 Shade shade_of(Kind kind, int chunk, int chunks) {
   const Shade full = shade_of(kind);
@@ -116,7 +120,11 @@ Shade Shading::kind_of(const Action& action) const {
 Shade Shading::input_shade_of(Ref ref) const {
   const InputSlice& slice = trace_.input->slices[ref];
   if (slice.role == InputRole::wait) return wait_shade;
-  const Action& action = trace_.input->call_of(slice).action;
+  if (colouring_ == Colouring::error) {
+    const OperationId id = pair_ == nullptr ? no_operation : pair_->find(side_, ref);
+    return id == no_operation ? unmatched_shade : of_operation_[id];
+  }
+  const Action& action = trace_.input->called_by(slice).action;
   if (colouring_ == Colouring::microbatch) return static_cast<Shade>(action.microbatch % 8);
   return shade_of(slice.role == InputRole::call ? InputGroup::host : input_group_of(action.kind));
 }

@@ -20,7 +20,7 @@ struct InputColumn {
   InputSlice slice;
   Ref ref = no_ref;  // of its action
 
-  const InputCall& call() const { return input->call_of(slice); }
+  const InputCall& call() const { return input->called_by(slice); }
   const InputSpan& span() const { return input->span_of(slice); }
 };
 
@@ -29,7 +29,7 @@ class InputDetails {
   InputDetails(const Document& document, const Pick& pick) {
     const OpenInput& own = *document.trace(pick.trace).input;
     const InputSlice& slice = own.slices[pick.ref];
-    action_ = own.call_of(slice).action;
+    action_ = own.called_by(slice).action;
     table_.columns.push_back(text_column(to_text(action_)));
     for (int trace = 0; trace < static_cast<int>(std::ssize(document.traces)); ++trace) {
       const auto& input = document.trace(trace).input;

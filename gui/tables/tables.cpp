@@ -39,7 +39,7 @@ std::array<std::string, 2> names_of_sides(const Document& document) {
 std::string subject_of(const RootCause& cause) {
   std::string text = or_empty(cause.stage);
   if (cause.backward_stage) return text + " OVERLAP_F_B " + or_empty(cause.backward_stage);
-  if (cause.kind) text += kind_name(*cause.kind);
+  if (cause.kind) text += *cause.kind == Kind::IDLE ? "host" : kind_name(*cause.kind);
   return text + or_empty(cause.microbatch);
 }
 
@@ -217,7 +217,7 @@ Table operation_table(const Document& document, std::size_t most) {
   for (const OperationId id : comparison.swapped) swapped[id] = true;
   for (const OperationId id : shown) {
     RowOf row(table);
-    row.text(to_text(operations.actions[id])).shade(shade_of(operations.actions[id].kind));
+    row.text(operation_name(operations.actions[id])).shade(shade_of(operations.actions[id].kind));
     const auto own = [&](Side side) -> const Occurrence& { return operations.sides[side][id]; };
     row.count(own(own(measured_side).exists() ? measured_side : predicted_side).rank);
     const auto times = [&](auto value) {

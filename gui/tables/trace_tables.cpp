@@ -36,7 +36,13 @@ RankNumbers numbers_without_idle(const Document& document, int trace) {
     const SideResult& own = document.pair->comparison.sides[*side];
     return {own.ranks, own.peaks, own.global_bubble, {}};
   }
-  const RecordedRun& run = *document.trace(trace).run;
+  const OpenTrace& own = document.trace(trace);
+  if (own.input) {
+    const RecordedRun inputs = as_recorded(own.input->run, own.name);
+    const Metrics metrics = inputs.metrics(0);
+    return {metrics.ranks, memory_peaks(inputs), metrics.global_bubble(), {}};
+  }
+  const RecordedRun& run = *own.run;
   if (run.iterations.empty()) return {};
   const Metrics metrics = run.metrics(run.median_iteration());
   return {metrics.ranks, memory_peaks(run), metrics.global_bubble(), {}};
@@ -45,7 +51,7 @@ RankNumbers numbers_without_idle(const Document& document, int trace) {
 RankNumbers numbers_of(const Document& document, int trace) {
   RankNumbers numbers = numbers_without_idle(document, trace);
   numbers.idle.resize(numbers.ranks.size());
-  if (numbers.ranks.empty()) return numbers;
+  if (numbers.ranks.empty() || document.trace(trace).input) return numbers;
   const RecordedIteration& iteration = compared_iteration(*document.trace(trace).run);
   for (const IdleSpan& idle : idle_times(document, trace, iteration)) {
     auto& own = numbers.idle[static_cast<std::size_t>(idle.rank)];
@@ -65,7 +71,7 @@ Table bubble_table(const Document& document) {
   std::size_t ranks = 0;
   std::string shares;
   for (int trace = 0; trace < count_of(document); ++trace) {
-    if (!document.trace(trace).run) continue;
+    if (!document.trace(trace).run && !document.trace(trace).input) continue;
     runs.emplace_back(trace, numbers_of(document, trace));
   }
   std::ranges::stable_sort(runs, {}, [&](const auto& run) {

@@ -23,7 +23,7 @@ namespace {
 
 std::ptrdiff_t runs_in(const Document& document) {
   return std::ranges::count_if(document.traces,
-                               [](const auto& trace) { return trace->run.has_value(); });
+                               [](const auto& trace) { return trace->run || trace->input; });
 }
 
 }  // namespace
@@ -169,7 +169,8 @@ void MainWindow::fill_roles() {
         continue;
       }
       action->setCheckable(true);
-      set_usable(*action, trace.run ? QString() : tr("It contains no known pipeline."), {});
+      set_usable(*action,
+                 trace.run || trace.input ? QString() : tr("It contains no known pipeline."), {});
       action->setChecked(document.side_of(i) == side);
       connect(action, &QAction::triggered, this, [this, i, side] {
         const auto pair = base_document()->pair;

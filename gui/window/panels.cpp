@@ -166,7 +166,7 @@ void MainWindow::make_panels() {
 void MainWindow::follow_panels() {
   const Document& document = session_->document();
   const auto any = [&](auto has) { return std::ranges::any_of(document.traces, has); };
-  const bool has_run = any([](const auto& trace) { return trace->run.has_value(); });
+  const bool has_run = any([](const auto& trace) { return trace->run || trace->input; });
   const bool has_events = any([](const auto& trace) { return trace->events.has_value(); });
   const bool is_compared = document.pair != nullptr;
   const auto follow = [&](const char* id, bool means_something, const QString& objection) {
@@ -180,7 +180,8 @@ void MainWindow::follow_panels() {
       dock->show();
     }
   };
-  const QString alone = tr("Comparing needs two runs of a pipeline: open another one.");
+  const QString alone =
+      tr("Comparing needs two runs of a pipeline, or of an input pipeline: open another one.");
   follow("operations", is_compared, alone);
   follow("kinds", is_compared, alone);
   follow("bubbles", has_run, tr("The open traces contain no known pipeline."));

@@ -80,7 +80,7 @@ void Summary::follow() {
   causes_title_->setVisible(compared);
   causes_->setVisible(compared);
   bool has_runs = false;
-  for (const auto& trace : document.traces) has_runs |= trace->run.has_value();
+  for (const auto& trace : document.traces) has_runs |= trace->run || trace->input;
   bubbles_->setVisible(!compared && has_runs);
 }
 

@@ -10,6 +10,7 @@
 
 #include "gui/commands/commands.h"
 #include "gui/commands/navigation.h"
+#include "gui/commands/objections.h"
 #include "gui/layout/layout.h"
 #include "gui/layout/palette.h"
 #include "gui/scene/input_events.h"
@@ -130,12 +131,12 @@ TEST(InputScene, ArrowsAreFromWhatLetThingsGo) {
       const InputSpan& span = input.span_of(from);
       const std::int64_t end_ns = from.role == InputRole::call ? span.issued_ns : span.end_ns;
       const bool is_of_host =
-          from.role == InputRole::call || input.call_of(from).stream == InputStream::host;
+          from.role == InputRole::call || input.called_by(from).stream == InputStream::host;
       if (is_of_host) {
         EXPECT_LE(end_ns, input.span_of(to).ready_ns);
       } else {
         EXPECT_EQ(end_ns, input.span_of(to).ready_ns);
-        EXPECT_TRUE(std::ranges::count(input.call_of(to).after, from.place) == 1);
+        EXPECT_TRUE(std::ranges::count(input.called_by(to).after, from.place) == 1);
       }
       EXPECT_EQ(arrow.to_ns, input.span_of(to).start_ns);
     }
@@ -149,10 +150,10 @@ TEST(InputScene, ArrowsAreFromWhatLetThingsGo) {
       bool is_of_other = false;
       for (std::uint32_t place = 0; place < slice.place; ++place) {
         if (input.run.span(slice.rank, place).end_ns != own.ready_ns) continue;
-        const bool same = calls[place].stream == input.call_of(slice).stream;
+        const bool same = calls[place].stream == input.called_by(slice).stream;
         is_of_own_stream = is_of_own_stream || same;
         is_of_other =
-            is_of_other || (!same && std::ranges::count(input.call_of(slice).after, place));
+            is_of_other || (!same && std::ranges::count(input.called_by(slice).after, place));
       }
       EXPECT_TRUE(!is_of_other || is_of_own_stream || reached.contains(ref));
     }
@@ -237,7 +238,8 @@ TEST(InputScene, ColoursTellBatchesOrKinds) {
     }
   };
   check([&](const InputSlice& slice) {
-    return slice.role == InputRole::wait ? wait_shade : input.call_of(slice).action.microbatch % 8;
+    return slice.role == InputRole::wait ? wait_shade
+                                         : input.called_by(slice).action.microbatch % 8;
   });
   change_scene(scene, document, {.colouring = Colouring::kind});
   const std::map<Kind, int> shades{{NEXT, 6},   {READ, 6},   {COPY, 7},         {LOOKUP, 1},
@@ -246,9 +248,9 @@ TEST(InputScene, ColoursTellBatchesOrKinds) {
   check([&](const InputSlice& slice) {
     if (slice.role == InputRole::wait) return static_cast<int>(wait_shade);
     if (slice.role == InputRole::call) return 6;
-    const auto known = shades.find(input.call_of(slice).action.kind);
+    const auto known = shades.find(input.called_by(slice).action.kind);
     return known == shades.end()
-               ? static_cast<int>(shade_of(input_group_of(input.call_of(slice).action.kind)))
+               ? static_cast<int>(shade_of(input_group_of(input.called_by(slice).action.kind)))
                : known->second;
   });
 }
@@ -315,6 +317,86 @@ TEST(InputScene, DetailsAreOfAllRunsThatHaveIt) {
   EXPECT_FALSE(rows["let go by"][2].empty());
   EXPECT_EQ(other_side(document, {1, ref, false}),
             (Pick{0, document.trace(0).input->find(1, input_action(SPLITS, 2)), false}));
+}
+
+// Two runs of one program are a pair like any other.
+TEST(InputScene, TwoRunsAreCompared) {
+  const Document document = paired(both());
+  ASSERT_NE(document.pair, nullptr) << document.not_compared;
+  EXPECT_EQ(document.pair->trace, (std::array{1, 0}));  // the prediction is the second trace
+  const Comparison& comparison = document.pair->comparison;
+  const Operations& operations = comparison.operations;
+  for (const Side side : both_sides) {
+    const OpenTrace& trace = document.trace(document.pair->trace[side]);
+    EXPECT_EQ(comparison.sides[side].makespan_ns, makespan_of(trace.input->run));
+    for (OperationId id = 0; id < operations.size(); ++id) {
+      const Ref ref = document.pair->span_of[side][id];
+      const Occurrence& own = operations.sides[side][id];
+      if (ref == no_ref) {
+        EXPECT_EQ(own.duration_ns(), 0);
+        continue;
+      }
+      const Slice& slice = trace.events->slices[ref];
+      EXPECT_EQ(std::pair(slice.start_ns, slice.end_ns), std::pair(own.start_ns, own.end_ns));
+      EXPECT_EQ(document.pair->find(side, ref), id);
+    }
+  }
+  EXPECT_GT(cause_table(document).rows.size(), 3U);
+  EXPECT_EQ(bubble_table(document).rows.size(), 4U);  // two ranks, two runs
+  EXPECT_EQ(verdict(document).find("Measured "), 0U);
+  // What takes longer by far is the darkest.
+  const int measured = document.pair->trace[measured_side];
+  const Shading shading(document, measured, Colouring::error);
+  for (OperationId id = 0; id < operations.size(); ++id) {
+    const Ref ref = document.pair->span_of[measured_side][id];
+    const std::int64_t planned = operations.sides[predicted_side][id].duration_ns();
+    if (ref == no_ref || planned == 0) continue;
+    EXPECT_EQ(shading.of(ref),
+              shade_of_error(planned, operations.sides[measured_side][id].duration_ns()));
+  }
+  EXPECT_NE(objection_to(Command::show_difference, document, {}, {}), "");
+}
+
+TEST(InputScene, TheCriticalPathIsOnItsLanes) {
+  for (const Document& document : {paired(both()), [] {
+                                     Document alone;
+                                     alone.traces = {opened_input(run_of(9), "p.json")};
+                                     return alone;
+                                   }()}) {
+    SceneOptions options;
+    options.critical = true;
+    const Scene scene = build_scene(document, options);
+    for (int trace = 0; trace < static_cast<int>(document.traces.size()); ++trace) {
+      std::int64_t sum = 0, last = 0;
+      for (const Group& group : scene.groups) {
+        for (const Lane& lane : group.lanes) {
+          if (lane.trace != trace) continue;
+          for (std::size_t i = 0; i < lane.critical.size(); ++i) {
+            sum += lane.critical.end_ns(i) - lane.critical.start_ns(i);
+            last = std::max(last, lane.critical.end_ns(i));
+          }
+        }
+      }
+      const std::int64_t makespan = makespan_of(document.trace(trace).input->run);
+      EXPECT_EQ(last, makespan);
+      EXPECT_EQ(sum, makespan);  // a simulation waits for nothing else
+    }
+  }
+}
+
+// Beside a run of a pipeline they are not compared with it.
+TEST(InputScene, OnlyAlikeRunsAreCompared) {
+  Document document = both();
+  auto pipeline = std::make_shared<OpenTrace>();
+  pipeline->name = "1f1b.json";
+  pipeline->run.emplace();
+  pipeline->run->name = "1f1b.json";
+  document.traces.push_back(pipeline);
+  EXPECT_EQ(paired(document).pair, nullptr);
+  const Document two = compared(document, 1, 2);
+  EXPECT_EQ(two.pair, nullptr);
+  EXPECT_NE(two.not_compared.find("1f1b.json of a pipeline; compare two runs of one program"),
+            std::string::npos);
 }
 
 TEST(InputScene, NamesAreOfAllBatches) {
