@@ -28,7 +28,8 @@ skip() {
 cuda() {
   local passed
   passed=$(awk -F'\t' '$1 == "cuda" && $5 == "passed" { print $3 }' tests/nightly.tsv)
-  if [ -n "$passed" ] && git diff --quiet "$passed" -- exec/device/gpu tests/gpu bench/gpu 2>/dev/null
+  if [ -n "$passed" ] && git diff --quiet "$passed" -- exec/device tests/gpu \
+    tests/emulated_gpu tests/emulated_nccl bench/gpu traces/base/error.h 2>/dev/null
   then echo OFF; else echo ON; fi
 }
 
@@ -43,6 +44,7 @@ configure() {
 
 # The release build leaves nothing out but what its compiler for GPUs is missing for.
 configure_all() {
+  if [ "$cuda" = OFF ]; then rm -f build/release/libpipesim_cuda.so; fi
   configure release | tee build/log/configured &&
     ! grep -v ' module (no working' build/log/configured | grep 'left out:'
 }

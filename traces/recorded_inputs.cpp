@@ -1,5 +1,6 @@
 // Runs of input pipelines as recorded runs.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -35,9 +36,26 @@ RankMetrics rank_metrics_of(const InputMetrics::Rank& own, std::int64_t makespan
   return rank;
 }
 
+// Times count from when the first host began.
+void begin_at_zero(InputRun& run) {
+  std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
+  for (const auto& spans : run.spans) {
+    for (const InputSpan& span : spans) first_ns = std::min(first_ns, span.called_ns);
+  }
+  for (auto& spans : run.spans) {
+    for (InputSpan& span : spans) {
+      for (std::int64_t* time :
+           {&span.called_ns, &span.issued_ns, &span.ready_ns, &span.start_ns, &span.end_ns}) {
+        *time = std::max<std::int64_t>(0, *time - first_ns);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 RecordedRun as_recorded(InputRun inputs, const std::string& name) {
+  begin_at_zero(inputs);
   RecordedRun run;
   run.name = name;
   run.warnings = inputs.warnings;

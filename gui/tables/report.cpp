@@ -44,6 +44,12 @@ std::string report_of(const Document& document, const Terminal& terminal) {
   if (!document.not_opened.empty()) throw input_error(document.not_opened.front());
   const auto check_runs = [&] {
     for (const auto& trace : document.traces) {
+      if (trace->input) {
+        throw input_error(
+            trace->name +
+            ": it is a run of an input pipeline; a report is of one, or of two of one "
+            "program");
+      }
       if (!trace->run) throw input_error(trace->name + ": " + trace->banner);
     }
   };

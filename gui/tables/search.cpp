@@ -216,7 +216,9 @@ class Search {
     const auto& lateness = pair.comparison.lateness;
     std::vector<OperationId> latest;
     for (OperationId id = 0; id < lateness.size(); ++id) {
-      if (lateness[id].total_ns() > 0) latest.push_back(id);
+      // A host's call that takes no time has no bar.
+      const bool is_there = pair.span_of[measured_side][id] != no_ref;
+      if (is_there && lateness[id].total_ns() > 0) latest.push_back(id);
     }
     const auto by_lateness = [&](OperationId id) { return lateness[id].total_ns(); };
     std::ranges::stable_sort(latest, std::greater(), by_lateness);

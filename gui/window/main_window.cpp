@@ -494,7 +494,7 @@ void MainWindow::raise_first_panel() {
   const Document& document = session_->document();
   if (document.pair) return raise_panel("kinds");
   const bool has_run = std::ranges::any_of(
-      document.traces, [](const auto& trace) { return trace->run.has_value(); });
+      document.traces, [](const auto& trace) { return trace->run || trace->input; });
   raise_panel(has_run ? "bubbles" : "names");
 }
 

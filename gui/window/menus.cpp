@@ -43,8 +43,10 @@ void MainWindow::make_menus() {
     return session_->document().traces.empty() ? tr("Nothing is open yet.") : QString();
   };
   const auto if_run_shown = [this] {
-    return runs_in(session_->document()) > 0 ? QString()
-                                             : tr("The open traces contain no known pipeline.");
+    const auto& traces = session_->document().traces;
+    const bool any =
+        std::ranges::any_of(traces, [](const auto& one) { return one->run.has_value(); });
+    return any ? QString() : tr("The open traces contain no known pipeline.");
   };
   const auto if_open = [this] {
     return base_document()->traces.empty() ? tr("Nothing is open yet.") : QString();

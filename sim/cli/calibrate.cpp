@@ -184,8 +184,8 @@ std::string sentences(const char* heading, const std::vector<std::string>& list,
 
 void run(const CalibrateFlags& flags, const CommandLine& command) {
   check_output(flags);
-  if (is_one_input_run(flags.traces, command, {"traces", "--output", "--quiet"})) {
-    return calibrate_input_run(flags.traces.front(), *flags.output, flags.quiet);
+  if (const auto trace = one_input_run(flags.traces, command, {"traces", "--output", "--quiet"})) {
+    return calibrate_input_run(*trace, *flags.output, flags.quiet);
   }
   OutputFile output(*flags.output);
   std::optional<Progress> progress(std::in_place);

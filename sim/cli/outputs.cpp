@@ -8,22 +8,25 @@
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/read/input_trace.h"
+#include "traces/read/read_run.h"
 
 namespace pipesim::cli {
 
 Flag file_of(const Flag& flag) { return flag && names_file(*flag) ? flag : Flag(); }
 
-bool is_one_input_run(const std::vector<std::string>& traces, const CommandLine& command,
-                      const std::vector<std::string>& used) {
-  const auto found = std::ranges::find_if(traces, is_input_trace);
-  if (found == traces.end()) return false;
-  if (traces.size() > 1) {
+std::optional<std::string> one_input_run(const std::vector<std::string>& traces,
+                                         const CommandLine& command,
+                                         const std::vector<std::string>& used) {
+  const std::vector<std::string> files = files_of(traces);
+  const auto found = std::ranges::find_if(files, is_input_trace);
+  if (found == files.end()) return std::nullopt;
+  if (files.size() > 1) {
     throw input_error(
         fmt::format("{}: a run of an input pipeline is one trace, of all its ranks; give it alone",
                     printable(*found)));
   }
   const std::string other = command.first_given(used);
-  if (other.empty()) return true;
+  if (other.empty()) return *found;
   throw input_error(other + ": it does not apply to a run of an input pipeline");
 }
 

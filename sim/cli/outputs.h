@@ -14,11 +14,12 @@ namespace pipesim::cli {
 // The file that a flag names, if it is not a preset.
 Flag file_of(const Flag& flag);
 
-// Whether a command's traces are the single run of an input pipeline. Throws an input error if
+// The file, if a command's traces are the single run of an input pipeline. Throws an input error if
 // there are other traces, too, or if a flag was given that does not apply to it, that is, other
 // than those `used`.
-bool is_one_input_run(const std::vector<std::string>& traces, const CommandLine& command,
-                      const std::vector<std::string>& used);
+std::optional<std::string> one_input_run(const std::vector<std::string>& traces,
+                                         const CommandLine& command,
+                                         const std::vector<std::string>& used);
 
 // The file that --figure names, if it does. Made before the work, so that one that can't be
 // written fails first.

@@ -224,9 +224,9 @@ std::string json_of(const std::vector<WhatIfRow>& rows, const RecordedBasis& bas
 
 void answer_what_if(const WhatIfFlags& flags, const CommandLine& command) {
   if (flags.files.empty()) throw input_error("whatif: give a trace, or one of each rank");
-  if (is_one_input_run(flags.files, command, {"traces", "--scale", "--input-pipeline", "--json"})) {
-    return answer_input_what_if(flags.files.front(),
-                                {flags.scales, flags.input_pipelines, flags.json});
+  if (const auto trace = one_input_run(flags.files, command,
+                                       {"traces", "--scale", "--input-pipeline", "--json"})) {
+    return answer_input_what_if(*trace, {flags.scales, flags.input_pipelines, flags.json});
   }
   if (!flags.input_pipelines.empty()) {
     throw input_error("--input-pipeline: the run has a schedule, not an input pipeline");

@@ -94,6 +94,7 @@ void check_order(Comparison& comparison) {
   for (const auto& list : operations.lists[measured_side]) {
     std::vector<OperationId> both;
     for (const OperationId id : list) {
+      if (is_host_call(operations.actions[id])) continue;
       const auto& predicted = operations.sides[predicted_side][id];
       if (predicted.exists() && predicted.rank == operations.sides[measured_side][id].rank) {
         both.push_back(id);

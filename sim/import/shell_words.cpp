@@ -428,10 +428,10 @@ class ShellReader {
         if (begin == std::string_view::npos) break;
         rest.remove_prefix(begin);
         const std::size_t end = std::min(rest.find_first_of(" \t\r\n"), rest.size());
-        ShellWord word = part;
-        word.text = rest.substr(0, end);
+        // A copy of the part would keep its room: all words together the square of it.
+        ShellWord word{.text = std::string(rest.substr(0, end)), .line = part.line};
         // The position of the unknown variable.
-        if (word.text.find('$') == std::string::npos) word.unknown.clear();
+        if (word.text.find('$') != std::string::npos) word.unknown = part.unknown;
         words.push_back(std::move(word));
         rest.remove_prefix(end);
       }

@@ -400,12 +400,16 @@ std::vector<int> few_ranks(const Comparison& comparison, std::size_t streams) {
   const std::size_t of_rank = lists_of(operations, 0).size();
   std::vector<int> ranks = pictured_ranks(comparison);
   if (ranks.size() * of_rank <= streams) return ranks;
+  // Those of the causes, the first, and an even choice of the others.
+  const std::size_t room = std::max<std::size_t>(1, streams / of_rank);
   std::vector<int> wanted = ranks_of_causes(comparison);
   wanted.push_back(0);
+  for (std::size_t i = 1; i < room; ++i) {
+    wanted.push_back(ranks[i * (ranks.size() - 1) / (room - 1)]);
+  }
   ranks.clear();
   for (const int rank : wanted) {
-    const bool has_room = ranks.empty() || (ranks.size() + 1) * of_rank <= streams;
-    if (has_room && std::ranges::find(ranks, rank) == ranks.end()) ranks.push_back(rank);
+    if (ranks.size() < room && std::ranges::find(ranks, rank) == ranks.end()) ranks.push_back(rank);
   }
   std::ranges::sort(ranks);
   return ranks;

@@ -22,8 +22,7 @@ ComparisonPicture comparison_picture(const RecordedRun& predicted, const Recorde
 
 // All, or if there are many, shown_ranks() and those of the worst causes.
 std::vector<int> pictured_ranks(const Comparison& comparison);
-// Of an input pipeline: as many of them as have that many streams, at least one, or else the first
-// and those of the worst causes.
+// Of an input pipeline: as many of them as have that many streams together, at least one.
 std::vector<int> few_ranks(const Comparison& comparison, std::size_t streams);
 
 }  // namespace pipesim

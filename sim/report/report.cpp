@@ -288,6 +288,9 @@ TimelineGroup timelines_of(const RecordedRun& predicted, const RecordedRun& meas
     TimelineGroup group{
         "", {panel_of(*predicted.inputs, ranks), panel_of(*measured.inputs, ranks)}, ""};
     for (const Side side : both_sides) group.panels[side].title = side_name(comparison, side);
+    if (std::ssize(ranks) < predicted.ranks) {
+      group.note = fmt::format("{} of {} ranks", ranks.size(), predicted.ranks);
+    }
     return group;
   }
   return {"", {panel_of(comparison, predicted_side), panel_of(comparison, measured_side)}, ""};

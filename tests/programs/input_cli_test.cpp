@@ -282,6 +282,10 @@ TEST_F(InputCommand, TracesOfOtherKindsAreToldApart) {
     expect_input_refused(Words{"calibrate"} + both + Words{"-o", folder_ / "costs.json"}, alone);
     expect_input_refused(Words{"whatif"} + both + Words{"--scale", "IDS=2"}, alone);
   }
+  // A folder stands for the trace in it.
+  std::filesystem::create_directory(folder_ / "one");
+  std::filesystem::copy(own, folder_ / "one/run.json");
+  EXPECT_EQ(pipesim({"whatif", folder_ / "one", "--scale", "IDS=2", "--json"}).status, 0);
   expect_input_refused({"whatif", other, "--input-pipeline", "base"},
                        "--input-pipeline: the run has a schedule, not an input pipeline");
   expect_input_refused({"whatif", own, "--schedule", "gpipe"},

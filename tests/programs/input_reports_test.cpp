@@ -269,6 +269,28 @@ TEST(InputComparison, IsPrintedAndAnObjectAndAPageAndAFigure) {
   EXPECT_NE(read_file(folder / "c.svg").find(">measured<"), std::string::npos);
 }
 
+// Times count from when the first host began, also where a trace says otherwise.
+TEST(InputComparison, WhenARunBeginsDoesNotCount) {
+  const TemporaryFolder folder;
+  const InputRun run = some_run(10, true);
+  InputRun late = run;
+  for (auto& spans : late.spans) {
+    for (InputSpan& span : spans) {
+      for (std::int64_t* time :
+           {&span.called_ns, &span.issued_ns, &span.ready_ns, &span.start_ns, &span.end_ns}) {
+        *time += 10'000'000;
+      }
+    }
+  }
+  write_input_trace(run, folder / "run.json");
+  write_input_trace(late, folder / "late.json");
+  const json comparison =
+      json::parse(pipesim({"compare", folder / "run.json", folder / "late.json", "--json"}).out);
+  for (const auto& [term, ns] : comparison.at("gap_ns").items()) EXPECT_EQ(ns, 0) << term;
+  EXPECT_EQ(comparison.at("bubble_fraction").at("measured"),
+            comparison.at("bubble_fraction").at("predicted"));
+}
+
 TEST(InputComparison, RefusesOtherPrograms) {
   const TemporaryFolder folder;
   write_input_trace(some_run(9, false), folder / "p.json");

@@ -189,11 +189,13 @@ void StackCollector::add_compute_stream(const InputRun& run, int rank) {
   const std::vector<InputWait> waits = waits_of(run, rank);
   auto wait = waits.begin();
   std::int64_t done_ns = 0;
+  bool is_before = true;  // its first action
   const auto put_waits = [&](std::int64_t until_ns) {
     for (; wait != waits.end() && wait->end_ns <= until_ns; ++wait) {
       const bool moves = wait->kind && moves_data(*wait->kind);
       const BubbleKind why = wait->what == "drain" ? BubbleKind::drain
                              : moves               ? BubbleKind::p2p
+                             : is_before           ? BubbleKind::warmup
                                                    : BubbleKind::steady;
       put(line, wait->start_ns, wait->end_ns,
           {StackFrame{"waits", {}, {}}, StackFrame{std::string(name_of(why)), {}, why},
@@ -206,6 +208,7 @@ void StackCollector::add_compute_stream(const InputRun& run, int rank) {
     if (calls[place].stream != InputStream::compute) continue;
     const InputSpan& span = run.span(rank, place);
     put_waits(std::max(span.start_ns, done_ns));
+    is_before = false;
     if (span.end_ns <= done_ns) continue;
     const Kind kind = calls[place].action.kind;
     put(line, done_ns, span.end_ns,

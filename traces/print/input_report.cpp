@@ -151,6 +151,7 @@ std::string input_verdict(const InputRun& run, const InputMetrics& metrics) {
     text += fmt::format(", {} samples/s", format_rounded(metrics.samples_per_second));
   }
   const std::int64_t busy = mean_over_ranks(metrics, [](const auto& rank) { return rank.busy_ns; });
+  if (busy == 0) return text + "; compute streams are never busy.";
   text += fmt::format("; compute streams are busy {} of {}", share_of(busy, metrics.makespan_ns),
                       format_time(metrics.makespan_ns));
   const std::int64_t exposed = metrics.makespan_ns - busy;

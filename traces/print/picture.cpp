@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "traces/input_action.h"
 #include "traces/print/action_label.h"
 
 namespace pipesim {
@@ -347,7 +348,9 @@ std::string Picture::legend(const Signs& signs, std::size_t margin, int width, b
   if (signs.stages) {
     add_plain("4B0: virtual stage 4, microbatch 0");
   } else if (signs.microbatches) {
-    add_plain("B0: microbatch 0");
+    const bool of_inputs = std::ranges::any_of(
+        input_kinds, [&](Kind kind) { return signs.kinds[static_cast<std::size_t>(kind)]; });
+    add_plain(of_inputs ? "T0: top of batch 0" : "B0: microbatch 0");
   }
   if (signs.shades) {
     add_plain(colour ? "lighter: later chunks" : "small letters: later chunks");

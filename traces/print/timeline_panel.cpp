@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "traces/base/text.h"
+
 namespace pipesim {
 
 int TimelinePanel::chunks() const {
@@ -55,7 +57,11 @@ TimelinePanel panel_of(const InputRun& run) {
   constexpr int most = 4;
   std::vector<int> ranks;
   for (int rank = 0; rank < std::min(run.program.ranks(), most); ++rank) ranks.push_back(rank);
-  return panel_of(run, ranks);
+  TimelinePanel panel = panel_of(run, ranks);
+  if (run.program.ranks() > most) {
+    panel.title = fmt::format("{} of {} ranks", most, format_count(run.program.ranks()));
+  }
+  return panel;
 }
 
 std::vector<int> shown_ranks(int ranks) {
