@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::string_view whole_prefix = "iteration-";
 constexpr std::string_view incoming_prefix = ".incoming-";
+constexpr std::string_view removed_prefix = ".removed-";
 constexpr std::string_view mark_name = "latest";
 constexpr std::string_view incoming_mark = ".latest";
 
@@ -86,7 +87,8 @@ FoundCheckpoints find_checkpoints(const std::string& folder) {
       }
       found.by_age.push_back({one.path, std::move(manifest), !one.is_named});
     } catch (const Error& error) {
-      found.damaged.emplace_back(error.what());
+      // Under the hidden name it is half written.
+      if (one.is_named) found.damaged.emplace_back(error.what());
     }
   }
   return found;
@@ -130,6 +132,14 @@ std::string CheckpointFolder::open(std::int64_t iteration) {
   return path;
 }
 
+// Under a hidden name first: what is left of it, if this is interrupted, is no damaged checkpoint.
+void CheckpointFolder::retire(std::int64_t iteration) {
+  const std::string hidden = join(path_, named(removed_prefix, iteration));
+  if (std::filesystem::exists(hidden)) remove(hidden);
+  disk_.rename(join(path_, named(whole_prefix, iteration)), hidden);
+  remove(hidden);
+}
+
 // The manifest first, so that the rest is not a checkpoint.
 void CheckpointFolder::remove(const std::string& checkpoint) {
   std::vector<std::string> names = names_in(checkpoint);
@@ -156,7 +166,9 @@ void CheckpointFolder::prepare() {
       if (one.is_incoming && is_whole(one)) finish(one.manifest.iteration);
     }
     for (const std::string& name : names_in(path_)) {
-      if (iteration_in(name, incoming_prefix)) remove(join(path_, name));
+      if (iteration_in(name, incoming_prefix) || iteration_in(name, removed_prefix)) {
+        remove(join(path_, name));
+      }
       if (name == incoming_mark) disk_.remove_file(join(path_, name));
     }
     disk_.sync_folder(path_);
@@ -184,7 +196,7 @@ void CheckpointFolder::finish(std::int64_t iteration) {
       std::ranges::count_if(others, [&](std::int64_t own) { return own < iteration; });
   for (std::size_t i = 0; i < others.size(); ++i) {
     const bool is_kept = others[i] < iteration && earlier - static_cast<int>(i) < keep_;
-    if (!is_kept) remove(join(path_, named(whole_prefix, others[i])));
+    if (!is_kept) retire(others[i]);
   }
   disk_.sync_folder(path_);
   const std::string name = named(whole_prefix, iteration);

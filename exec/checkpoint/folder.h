@@ -3,6 +3,7 @@
 //   DIR/iteration-00000020/   manifest.json, rank-0000.safetensors, rank-0001.safetensors, ...
 //   DIR/latest                the name of the newest, for scripts
 //   DIR/.incoming-00000030/   one being written
+//   DIR/.removed-00000010/    one being removed
 //
 // Files are written and synced under the hidden name, the manifest last. Then checkpoints beyond
 // the limit are removed, the folder gets its name, and `latest` points to it. A checkpoint is
@@ -68,6 +69,7 @@ class CheckpointFolder {
  private:
   std::string incoming(std::int64_t iteration) const;
   void finish(std::int64_t iteration);
+  void retire(std::int64_t iteration);
   void remove(const std::string& checkpoint);
 
   Disk& disk_;
