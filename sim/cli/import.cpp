@@ -9,6 +9,7 @@
 #include "sim/cli/limits_report.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/shell_command.h"
+#include "sim/cost/hardware/cluster.h"
 #include "sim/import/imported.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
