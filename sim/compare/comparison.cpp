@@ -282,8 +282,9 @@ std::string_view side_noun(const Comparison& comparison, Side side) {
 std::vector<MemoryPeak> memory_peaks(const RecordedRun& run) {
   if (run.inputs) {
     std::vector<MemoryPeak> totals;
-    for (const InputMemory& memory : run.inputs->memory)
+    for (const InputMemory& memory : run.inputs->memory) {
       totals.push_back({{}, memory.total(), 0, {}});
+    }
     return totals;
   }
   std::vector<MemoryPeak> peaks(static_cast<std::size_t>(run.ranks));

@@ -4,6 +4,7 @@
 // the arguments; any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
