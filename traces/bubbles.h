@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/input_run.h"
 #include "traces/timeline.h"
 
 namespace pipesim {
@@ -34,5 +35,9 @@ struct IdleSpan {
 // start), with the spans' times. Sums by rank and kind are those of measure().
 std::vector<IdleSpan> idle_spans(std::span<const Span> spans, int ranks, std::int64_t origin_ns,
                                  std::int64_t makespan_ns);
+
+// Of one rank of an input pipeline, in the order of time; ended_by is not set. Sums by kind are
+// those of input_bubbles(), but for exchanges on the compute stream itself, which count as p2p.
+std::vector<IdleSpan> idle_spans(const InputRun& inputs, int rank);
 
 }  // namespace pipesim

@@ -1,10 +1,10 @@
 // Runs of input pipelines as recorded runs.
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <tuple>
 #include <utility>
 
+#include "traces/bubbles.h"
 #include "traces/recorded_run.h"
 
 namespace pipesim {
@@ -36,26 +36,9 @@ RankMetrics rank_metrics_of(const InputMetrics::Rank& own, std::int64_t makespan
   return rank;
 }
 
-// Times count from when the first host began.
-void begin_at_zero(InputRun& run) {
-  std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
-  for (const auto& spans : run.spans) {
-    for (const InputSpan& span : spans) first_ns = std::min(first_ns, span.called_ns);
-  }
-  for (auto& spans : run.spans) {
-    for (InputSpan& span : spans) {
-      for (std::int64_t* time :
-           {&span.called_ns, &span.issued_ns, &span.ready_ns, &span.start_ns, &span.end_ns}) {
-        *time = std::max<std::int64_t>(0, *time - first_ns);
-      }
-    }
-  }
-}
-
 }  // namespace
 
 RecordedRun as_recorded(InputRun inputs, const std::string& name) {
-  begin_at_zero(inputs);
   RecordedRun run;
   run.name = name;
   run.warnings = inputs.warnings;
@@ -102,6 +85,20 @@ Metrics input_bubbles(const InputRun& inputs) {
     if (added.span_ns() > widest.span_ns()) metrics.widest_rank = static_cast<int>(rank);
   }
   return metrics;
+}
+
+std::vector<IdleSpan> idle_spans(const InputRun& inputs, int rank) {
+  const auto at = static_cast<std::size_t>(rank);
+  const std::int64_t first_ns = extent_of_compute(inputs.program.calls[at], inputs.spans[at]).first;
+  std::vector<IdleSpan> idle;
+  for (const InputWait& wait : waits_of(inputs, rank)) {
+    const BubbleKind kind = wait.what == "drain"                  ? BubbleKind::drain
+                            : wait.kind && moves_data(*wait.kind) ? BubbleKind::p2p
+                            : wait.start_ns < first_ns            ? BubbleKind::warmup
+                                                                  : BubbleKind::steady;
+    idle.push_back({rank, kind, wait.start_ns, wait.end_ns});
+  }
+  return idle;
 }
 
 }  // namespace pipesim

@@ -5,11 +5,6 @@
 namespace pipesim::gui {
 namespace {
 
-bool has_run(const Document& document) {
-  return std::ranges::any_of(document.traces,
-                             [](const auto& trace) { return trace->run.has_value(); });
-}
-
 std::ptrdiff_t inputs(const Document& document) {
   return std::ranges::count_if(document.traces,
                                [](const auto& trace) { return trace->input.has_value(); });
@@ -20,6 +15,12 @@ std::string without_pair(const Document& document) {
   if (!document.not_compared.empty()) return "Not compared: " + document.not_compared + ".";
   return "Comparing needs two runs of a pipeline, or of an input pipeline: open another one.";
 }
+
+bool has_pipeline(const Document& document) {
+  return std::ranges::any_of(document.traces,
+                             [](const auto& trace) { return trace->run.has_value(); });
+}
+bool has_run(const Document& document) { return has_pipeline(document) || inputs(document) > 0; }
 
 std::string without_run(const Document& document) {
   return has_run(document) ? "" : "The open traces contain no known pipeline.";
@@ -47,14 +48,9 @@ std::string objection_to(Command command, const Document& document, const Scene&
     case Command::align_slot: return without_run(document);
     case Command::show_overlay:
     case Command::show_difference:
-      if (document.pair && !has_run(document)) {
-        return "Runs of input pipelines are shown below each other; colours may tell the error.";
-      }
-      return without_pair(document);
     case Command::colour_error: return without_pair(document);
     case Command::colour_microbatch:
-      return has_run(document) || inputs(document) > 0 ? ""
-                                                       : "The open traces have no microbatches.";
+      return has_run(document) ? "" : "The open traces have no microbatches.";
     case Command::toggle_arrows:
       return scene.arrows.empty() ? "There are no messages between the rows." : "";
     case Command::toggle_curves: {
@@ -64,7 +60,10 @@ std::string objection_to(Command command, const Document& document, const Scene&
     }
     case Command::toggle_critical: return without_run(document);
     case Command::toggle_transfers:
-      if (!has_run(document)) return without_run(document);
+      if (!has_pipeline(document)) {
+        return has_run(document) ? "Streams of input pipelines are always shown."
+                                 : without_run(document);
+      }
       return view.options.alignment == Alignment::slot ? "Aligned by slot, only compute is shown."
                                                        : "";
     case Command::flow_back:

@@ -112,7 +112,7 @@ std::vector<Entry> entries_of(const Drawing& drawing) {
     entries.push_back({shades[shade], std::string(meaning.name), std::string(meaning.brief)});
   };
   const auto add = [&](Shade shade, const Meaning& meaning) {
-    if (used[shade]) add_entry(shade, meaning);
+    if (used[shade] || (is_bubble(shade) && of_input[shade])) add_entry(shade, meaning);
   };
   const Colouring colouring = drawing.scene.options.colouring;
   if (colouring == Colouring::microbatch) {

@@ -74,14 +74,19 @@ class ArrowSorter {
   std::vector<Arrow> late_;
 };
 
+// Slots have no instants, and a view of the difference shows the measured side alone.
+bool is_without_arrows(const Scene& scene, const Document& document, int trace) {
+  if (document.trace(trace).events && !document.trace(trace).input) return false;
+  return scene.options.alignment == Alignment::slot ||
+         (scene.options.show == Show::difference && document.side_of(trace) == predicted_side);
+}
+
 void add_arrows_of_run(ArrowSorter& arrows, const Scene& scene, const Document& document,
                        int trace) {
-  if (scene.options.alignment == Alignment::slot) return;
+  if (is_without_arrows(scene, document, trace)) return;
   const RecordedRun& run = *document.traces[static_cast<std::size_t>(trace)]->run;
   std::span<const RecordedIteration> iterations = run.iterations;
-  const auto side = document.side_of(trace);
-  if (scene.options.show == Show::difference && side) {
-    if (side == predicted_side) return;
+  if (scene.options.show == Show::difference && document.side_of(trace)) {
     iterations = {&compared_iteration(run), 1};
   }
   std::vector<std::int64_t> offsets;
@@ -109,7 +114,7 @@ void add_arrows_of_run(ArrowSorter& arrows, const Scene& scene, const Document& 
 void add_arrows_of_events(ArrowSorter& arrows, const Scene& scene, const Document& document,
                           int trace) {
   const auto& groups = scene.group_of_track[static_cast<std::size_t>(trace)];
-  if (groups.empty()) return;
+  if (groups.empty() || is_without_arrows(scene, document, trace)) return;
   const EventTrace& events = *document.traces[static_cast<std::size_t>(trace)]->events;
   const std::int64_t offset = offset_ns(document, trace, 0, scene.options.alignment);
   for (const EventArrow& arrow : events.arrows) {

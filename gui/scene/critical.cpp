@@ -57,13 +57,19 @@ std::vector<PathStep> path_of_input(const Document& document, int trace) {
 void add_path_of_input(Scene& scene, const Document& document, int trace) {
   const auto& groups = scene.group_of_track[static_cast<std::size_t>(trace)];
   if (groups.empty()) return;
-  const EventTrace& events = *document.trace(trace).events;
+  const bool slots = scene.options.alignment == Alignment::slot;
   for (const PathStep& step : scene.paths[static_cast<std::size_t>(trace)]) {
-    const auto track = events.slices[step.span].track;
-    for (Lane& lane : scene.groups[static_cast<std::size_t>(groups[track])].lanes) {
-      if (lane.trace != trace) continue;
-      lane.critical.add({step.start_ns, step.end_ns, static_cast<Ref>(step.span), critical_shade});
+    const auto ref = static_cast<Ref>(step.span);
+    const auto place = find(scene, document, {trace, ref, false});
+    if (!place) continue;
+    Bar bar{step.start_ns, step.end_ns, ref, critical_shade};
+    if (slots) {
+      bar.start_ns = place->range.from_ns;
+      bar.end_ns = place->range.to_ns;
     }
+    scene.groups[static_cast<std::size_t>(place->group)]
+        .lanes[static_cast<std::size_t>(place->lane)]
+        .critical.add(bar);
   }
 }
 

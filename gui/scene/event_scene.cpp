@@ -1,12 +1,16 @@
 // Lanes, curves and arrows of event traces.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "gui/scene/run_times.h"
 #include "gui/scene/scene_parts.h"
 #include "gui/scene/shading.h"
+#include "traces/bubbles.h"
 
 namespace pipesim::gui {
 namespace {
@@ -59,6 +63,83 @@ bool has_several_inputs(const Document& document) {
                                [](const auto& trace) { return trace->input.has_value(); }) > 1;
 }
 
+using LaneOf = std::function<Lane&(std::size_t track)>;
+
+// Idle times of a compute stream between its bars; each is told with the bar that ends it.
+void add_bubbles(BarRow& row, const std::vector<Bar>& bars, const std::vector<IdleSpan>& idle) {
+  auto next = idle.begin();
+  std::int64_t free_ns = std::numeric_limits<std::int64_t>::min();
+  const auto add_until = [&](std::int64_t end_ns, Ref ended_by) {
+    for (; next != idle.end() && next->start_ns < end_ns; ++next) {
+      const Bar bubble{std::max(next->start_ns, free_ns), std::min(next->end_ns, end_ns), ended_by,
+                       shade_of(next->kind)};
+      if (bubble.start_ns < bubble.end_ns) row.add(bubble);
+      if (next->end_ns > end_ns) break;
+    }
+  };
+  for (const Bar& bar : bars) {
+    add_until(bar.start_ns, bar.ref);
+    row.add(bar);
+    free_ns = bar.end_ns;
+  }
+  add_until(std::numeric_limits<std::int64_t>::max(), no_ref);
+}
+
+// Of an input pipeline's run: slices with the compute streams' bubbles; or, aligned by slot, each
+// stream's actions in its order.
+void fill_input_lanes(const OpenTrace& own, const Shading& shading, bool slots,
+                      const LaneOf& lane_of) {
+  const EventTrace& events = *own.events;
+  const auto compute = static_cast<std::int64_t>(InputStream::compute);
+  for (std::size_t first = 0, last = 0; first < events.slices.size(); first = last) {
+    const std::uint32_t track = events.slices[first].track;
+    const std::uint32_t row = events.slices[first].row;
+    std::vector<Bar> bars;
+    for (; last < events.slices.size() && events.slices[last].track == track &&
+           events.slices[last].row == row;
+         ++last) {
+      const auto ref = static_cast<Ref>(last);
+      const Slice& slice = events.slices[last];
+      Bar bar{slice.start_ns, slice.end_ns, ref, shading.of(ref)};
+      if (slots) {
+        if (own.input->slices[ref].role != InputRole::action) continue;
+        bar.start_ns = std::ssize(bars) * slot_ns;
+        bar.end_ns = bar.start_ns + slot_ns;
+      }
+      bars.push_back(bar);
+    }
+    BarRow& filled = lane_of(track).rows[row];
+    filled.reserve(bars.size());
+    const bool has_bubbles = !slots && row == 0 && events.tracks[track].order == compute;
+    const auto rank = static_cast<int>(events.tracks[track].process_order);
+    add_bubbles(filled, bars,
+                has_bubbles ? idle_spans(own.input->run, rank) : std::vector<IdleSpan>());
+  }
+}
+
+// How late each action of the measured side ends, by its stream's group.
+void add_lateness(const Document& document, int trace,
+                  const std::function<Group&(std::size_t track)>& group_of) {
+  const Comparison& comparison = document.pair->comparison;
+  const EventTrace& events = *document.trace(trace).events;
+  std::map<std::size_t, std::vector<CurvePoint>> points;  // by track
+  const std::vector<Ref>& slices = document.pair->span_of[measured_side];
+  for (OperationId id = 0; id < slices.size(); ++id) {
+    if (slices[id] == no_ref || !comparison.operations.matched(id)) continue;
+    const Slice& slice = events.slices[slices[id]];
+    points[slice.track].push_back({slice.end_ns, comparison.lateness[id].total_ns()});
+  }
+  for (auto& [track, own] : points) {
+    std::ranges::stable_sort(own, {}, &CurvePoint::time_ns);
+    CurveLane late;
+    late.trace = trace;
+    late.label = "lateness";
+    for (const CurvePoint& point : own) late.curve.add(point);
+    late.curve.finish();
+    group_of(track).curves.push_back(std::move(late));
+  }
+}
+
 }  // namespace
 
 void add_input_groups(Scene& scene, const Document& document) {
@@ -98,6 +179,9 @@ void add_events(Scene& scene, const Document& document, int trace) {
   const auto group_of = [&](std::size_t track) -> Group& {
     return scene.groups[static_cast<std::size_t>(group_of_track[track])];
   };
+  const auto side = document.side_of(trace);
+  const bool difference = scene.options.show == Show::difference && side;
+  if (difference && side == predicted_side) return;
   std::vector<std::vector<std::size_t>> sizes;  // of each track's rows
   for (std::size_t track = 0; track < events.tracks.size(); ++track) {
     Lane lane;
@@ -107,6 +191,17 @@ void add_events(Scene& scene, const Document& document, int trace) {
     lane.rows.resize(static_cast<std::size_t>(std::max(events.tracks[track].rows, 1)));
     sizes.emplace_back(lane.rows.size());
     group_of(track).lanes.push_back(std::move(lane));
+  }
+  if (own.input) {
+    fill_input_lanes(own, shading, scene.options.alignment == Alignment::slot,
+                     [&](std::size_t track) -> Lane& { return group_of(track).lanes.back(); });
+    for (std::size_t track = 0; track < sizes.size(); ++track) {
+      for (BarRow& row : group_of(track).lanes.back().rows) row.finish();
+    }
+    if (difference && scene.options.alignment != Alignment::slot) {
+      add_lateness(document, trace, group_of);
+    }
+    return;
   }
   for (const Slice& slice : events.slices) ++sizes[slice.track][slice.row];
   for (std::size_t track = 0; track < sizes.size(); ++track) {

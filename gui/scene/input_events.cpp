@@ -76,7 +76,10 @@ class InputEventsMaker {
         slices[static_cast<std::size_t>(stream)].push_back(slice);
       };
       const std::int64_t since_ns = on_host ? span.called_ns : span.ready_ns;
-      if ((on_host || is_meeting(call.action.kind)) && since_ns < span.start_ns) {
+      // A compute stream's waits are bubbles.
+      const bool tells_waits =
+          on_host || (is_meeting(call.action.kind) && call.stream != InputStream::compute);
+      if (tells_waits && since_ns < span.start_ns) {
         add(call.stream, InputRole::wait, since_ns, span.start_ns, name + " waits",
             input_group_of(call.action.kind));
       }

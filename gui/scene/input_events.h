@@ -1,7 +1,7 @@
 // A run of an input pipeline as an event trace: a track for each stream of each rank,
 // slices of actions, of the host's calls and of waits, arrows along releases of actions.
 //
-// Plain values. Pure; any thread.
+// A compute stream's waits are no slices: they are its bubbles. Plain values. Pure; any thread.
 #pragma once
 
 #include <cstdint>

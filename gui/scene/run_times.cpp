@@ -39,6 +39,7 @@ std::int64_t offset_ns(const Document& document, int trace, std::int32_t rank,
                        Alignment alignment) {
   if (alignment == Alignment::absolute) return 0;
   const OpenTrace& own = document.trace(trace);
+  if (own.input && alignment == Alignment::slot) return 0;
   if (own.events) return -first_start_ns(*own.events);
   if (alignment == Alignment::slot || own.run->iterations.empty()) return 0;
   // Replicas have one time: that of the one that is compared.

@@ -33,8 +33,9 @@ std::vector<int> order_of_traces(const Document& document) {
 }
 
 bool has_run(const Document& document) {
-  return std::ranges::any_of(document.traces,
-                             [](const auto& trace) { return trace->run.has_value(); });
+  return std::ranges::any_of(document.traces, [](const auto& trace) {
+    return trace->run.has_value() || trace->input.has_value();
+  });
 }
 
 void set_offsets(Scene& scene, const Document& document) {
@@ -215,11 +216,12 @@ Scene build_scene(const Document& document, const SceneOptions& options, Critica
   // Events have no slots to stand beside those of runs.
   const bool events = options.alignment != Alignment::slot || !has_run(document);
   scene.group_of_track.resize(document.traces.size());
-  if (events) add_input_groups(scene, document);
+  add_input_groups(scene, document);
   for (const int trace : order_of_traces(document)) {
-    if (document.traces[static_cast<std::size_t>(trace)]->run) {
+    const OpenTrace& own = document.trace(trace);
+    if (own.run) {
       add_run(scene, document, trace);
-    } else if (events) {
+    } else if (events || own.input) {
       add_events(scene, document, trace);
     }
   }

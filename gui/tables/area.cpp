@@ -88,6 +88,10 @@ class Area {
  private:
   static constexpr std::size_t first_idle = kind_count;
 
+  static std::string bubble(std::size_t kind) {
+    return fmt::format("{} bubble", bubble_names[kind]);
+  }
+
   bool names_runs() const { return order_.size() > 1; }
 
   std::string name_of(int trace) const {
@@ -101,7 +105,7 @@ class Area {
       order_.push_back(trace);
       const OpenTrace& own = document_.trace(trace);
       found->second.sums.resize(own.run ? first_idle + bubble_names.size()
-                                        : own.events->texts.size());
+                                        : own.events->texts.size() + bubble_names.size());
       shadings_[trace] = std::make_unique<Shading>(document_, trace, Colouring::kind);
     }
     return found->second;
@@ -110,10 +114,11 @@ class Area {
   void add(const AreaBar& one) {
     const OpenTrace& trace = document_.trace(one.trace);
     std::size_t what = 0;
-    if (trace.events) {
+    if (is_bubble(one.bar.shade)) {
+      what = (trace.events ? trace.events->texts.size() : first_idle) + one.bar.shade -
+             first_bubble_shade;
+    } else if (trace.events) {
       what = trace.events->slices[one.bar.ref].name;
-    } else if (is_bubble(one.bar.shade)) {
-      what = first_idle + one.bar.shade - first_bubble_shade;
     } else {
       what = static_cast<std::size_t>(trace.run->spans[one.bar.ref].action.kind);
     }
@@ -144,9 +149,8 @@ class Area {
   // Runs below each other, predicted ones first.
   void add_kinds(Table& table) const {
     for (std::size_t what = 0; what < first_idle + bubble_names.size(); ++what) {
-      const std::string name = what < first_idle
-                                   ? std::string(kind_name(static_cast<Kind>(what)))
-                                   : fmt::format("{} bubble", bubble_names[what - first_idle]);
+      const std::string name = what < first_idle ? std::string(kind_name(static_cast<Kind>(what)))
+                                                 : bubble(what - first_idle);
       for (const int trace : order_) {
         if (!document_.trace(trace).run) continue;
         const Sum& sum = sums_.at(trace).sums[what];
@@ -186,8 +190,10 @@ class Area {
       all.resize(most_names);
     }
     for (const Named& named : all) {
-      add_row(table, document_.trace(named.trace).events->texts[named.text], named.trace,
-              *named.sum, {});
+      const auto& texts = document_.trace(named.trace).events->texts;
+      add_row(table,
+              named.text < texts.size() ? texts[named.text] : bubble(named.text - texts.size()),
+              named.trace, *named.sum, {});
     }
   }
 

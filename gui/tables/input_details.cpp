@@ -1,7 +1,9 @@
 // What there is to say of one action of an input pipeline, in each run that is open.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,11 +44,17 @@ class InputDetails {
       table_.columns.push_back(text_column(name_of_input(document, column.trace)));
     }
     const std::string name = to_text(action_);
-    table_.title = fmt::format("{}{}{} of rank {}", slice.role == InputRole::call ? "call of " : "",
-                               name, slice.role == InputRole::wait ? " waits" : "", slice.rank);
+    const char* const before = pick.bubble                     ? "idle before "
+                               : slice.role == InputRole::call ? "call of "
+                                                               : "";
+    const bool waits = slice.role == InputRole::wait && !pick.bubble;
+    table_.title =
+        fmt::format("{}{}{} of rank {}", before, name, waits ? " waits" : "", slice.rank);
+    if (pick.bubble) add_idle_time();
   }
 
   Table table() {
+    if (!table_.rows.empty()) return std::move(table_);  // of idle time
     const std::string kind(kind_name(action_.kind));
     text_row("kind", [&](const InputColumn&) {
       return fmt::format("{} ({})", kind, input_group_name(input_group_of(action_.kind)));
@@ -80,6 +88,36 @@ class InputDetails {
   }
 
  private:
+  // By cause, in the order of the first run that has it.
+  void add_idle_time() {
+    std::vector<std::string> causes;
+    std::vector<std::map<std::string, std::int64_t>> by_cause;
+    for (const InputColumn& column : columns_) {
+      auto& own = by_cause.emplace_back();
+      std::int64_t until_ns = column.span().start_ns;
+      const auto waits = pipesim::waits_of(column.input->run, column.slice.rank);
+      for (auto wait = waits.rbegin(); wait != waits.rend(); ++wait) {
+        if (wait->end_ns > until_ns) continue;
+        if (wait->end_ns < until_ns) break;
+        until_ns = wait->start_ns;
+        std::string cause(wait->what);
+        if (!wait->kind) cause = cause == "host" ? "the host's calls" : cause;
+        if (std::ranges::find(causes, cause) == causes.end()) causes.push_back(cause);
+        own[cause] += wait->end_ns - wait->start_ns;
+      }
+    }
+    for (const std::string& cause : causes) {
+      RowOf row(table_);
+      row.text(cause);
+      for (auto& own : by_cause) row.text(own.contains(cause) ? format_time(own[cause]) : "");
+    }
+    for (const InputColumn& column : columns_) {
+      if (!table_.rows.empty())
+        table_.rows.front().about.push_back({column.trace, column.ref, true});
+    }
+    table_.note = "What the compute stream waited for meanwhile.";
+  }
+
   // No row where no run has anything to say.
   void text_row(std::string_view label, const std::function<std::string(const InputColumn&)>& of) {
     std::vector<std::string> cells;

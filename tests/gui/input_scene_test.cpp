@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 #include <set>
@@ -27,6 +28,7 @@
 #include "traces/base/files.h"
 #include "traces/base/text.h"
 #include "traces/input_trace.h"
+#include "traces/recorded_run.h"
 
 namespace pipesim::gui {
 namespace {
@@ -87,7 +89,7 @@ TEST(InputScene, HasEveryCallWaitAndHostsTime) {
           want.emplace(where + "host", "call " + name, span.called_ns, span.issued_ns);
         }
         const std::int64_t since = on_host ? span.called_ns : span.ready_ns;
-        if (span.start_ns > since)
+        if (span.start_ns > since && stream != "compute")
           want.emplace(where + stream, name + " waits", since, span.start_ns);
       }
     }
@@ -99,6 +101,7 @@ TEST(InputScene, HasEveryCallWaitAndHostsTime) {
       EXPECT_EQ(group.lanes[0].label, "");
       EXPECT_EQ(group.lanes[0].rows.size(), 1U) << group.name;
       for (const Bar& bar : bars_of(group.lanes[0])) {
+        if (is_bubble(bar.shade)) continue;
         got.emplace(group.process + " " + group.name, label_of(document.trace(0), bar.ref),
                     bar.start_ns, bar.end_ns);
         const auto place = find(scene, document, {0, bar.ref, false});
@@ -232,6 +235,7 @@ TEST(InputScene, ColoursTellBatchesOrKinds) {
   const auto check = [&](auto shade_of_slice) {
     for (const Group& group : scene.groups) {
       for (const Bar& bar : bars_of(group.lanes[0])) {
+        if (is_bubble(bar.shade)) continue;
         EXPECT_EQ(bar.shade, shade_of_slice(input.slices[bar.ref]))
             << label_of(document.trace(0), bar.ref);
       }
@@ -271,14 +275,20 @@ std::vector<std::string> legend_of(const Document& document, Colouring colouring
 
 TEST(InputScene, TheLegendNamesWhatIsThere) {
   using Words = std::vector<std::string>;
+  const auto with_bubbles = [](Words words, const Words& more = {}) {
+    for (const char* bubble : {"warm-up", "steady", "drain", "p2p"}) {
+      words.push_back(std::string(bubble) + " bubble");
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const Words kinds{"dense part", "rows of tables", "exchange", "host", "copy", "waiting"};
   Document document;
   document.traces = {opened_input(run_of(1, 2, 3), "p.json")};
-  EXPECT_EQ(legend_of(document, Colouring::microbatch), (Words{"batch 0", "1", "2", "waiting"}));
-  EXPECT_EQ(legend_of(document, Colouring::kind),
-            (Words{"dense part", "rows of tables", "exchange", "host", "copy", "waiting"}));
-  EXPECT_EQ(legend_of(both(), Colouring::kind),
-            (Words{"dense part", "rows of tables", "exchange", "host", "copy", "waiting",
-                   "predicted", "measured"}));
+  EXPECT_EQ(legend_of(document, Colouring::microbatch),
+            with_bubbles({"batch 0", "1", "2", "waiting"}));
+  EXPECT_EQ(legend_of(document, Colouring::kind), with_bubbles(kinds));
+  EXPECT_EQ(legend_of(both(), Colouring::kind), with_bubbles(kinds, {"predicted", "measured"}));
 }
 
 TEST(InputScene, KeysChooseColours) {
@@ -354,7 +364,103 @@ TEST(InputScene, TwoRunsAreCompared) {
     EXPECT_EQ(shading.of(ref),
               shade_of_error(planned, operations.sides[measured_side][id].duration_ns()));
   }
-  EXPECT_NE(objection_to(Command::show_difference, document, {}, {}), "");
+  for (const Command command : {Command::show_difference, Command::show_overlay,
+                                Command::align_slot, Command::toggle_critical}) {
+    EXPECT_EQ(objection_to(command, document, {}, {}), "");
+  }
+}
+
+// Bubbles fill a compute stream; those of a kind sum to the metrics' but for exchanges on the
+// stream itself, and details say what was waited for.
+TEST(InputScene, BubblesAreBetweenTheActionsOfCompute) {
+  for (int seed = 0; seed < 20; ++seed) {
+    Document document;
+    document.traces = {opened_input(run_of(seed, 1 + seed % 3), "p.json")};
+    const InputRun& run = document.trace(0).input->run;
+    const Scene scene = build_scene(document, {});
+    const Metrics metrics = input_bubbles(run);
+    for (int rank = 0; rank < run.program.ranks(); ++rank) {
+      const Group* const group = group_of(scene, "rank " + std::to_string(rank), "compute");
+      ASSERT_NE(group, nullptr);
+      std::array<std::int64_t, 4> sums{};
+      std::int64_t last_ns = 0;
+      for (const Bar& bar : bars_of(group->lanes[0])) {
+        EXPECT_EQ(bar.start_ns, last_ns) << "of rank " << rank;
+        last_ns = bar.end_ns;
+        if (!is_bubble(bar.shade)) continue;
+        sums[bar.shade - first_bubble_shade] += bar.end_ns - bar.start_ns;
+        if (bar.ref == no_ref) continue;
+        const Pick pick{0, bar.ref, true};
+        EXPECT_TRUE(find(scene, document, pick));
+        const Table details = detail_table(document, scene, pick);
+        EXPECT_TRUE(details.title.starts_with("idle before ")) << details.title;
+        EXPECT_FALSE(details.rows.empty());
+      }
+      std::int64_t exchanges_ns = 0;  // on the compute stream itself
+      const InputCalls& calls = run.program.calls[static_cast<std::size_t>(rank)];
+      for (std::size_t place = 0; place < calls.size(); ++place) {
+        if (calls[place].stream != InputStream::compute || !is_meeting(calls[place].action.kind)) {
+          continue;
+        }
+        exchanges_ns += run.span(rank, place).end_ns - run.span(rank, place).start_ns;
+      }
+      EXPECT_EQ(last_ns, metrics.makespan_ns);
+      const Bubble& bubble = metrics.ranks[static_cast<std::size_t>(rank)].bubble;
+      EXPECT_EQ(sums, (std::array{bubble.warmup_ns, bubble.steady_ns, bubble.drain_ns,
+                                  bubble.p2p_ns - exchanges_ns}));
+    }
+  }
+}
+
+TEST(InputScene, SlotsAreThePlacesOfActionsOnTheirStreams) {
+  const Document document = paired(both());
+  SceneOptions options;
+  options.alignment = Alignment::slot;
+  const Scene scene = build_scene(document, options);
+  Scene changed = build_scene(document, {});
+  change_scene(changed, document, options);
+  for (std::size_t group = 0; group < scene.groups.size(); ++group) {
+    const auto& lanes = scene.groups[group].lanes;
+    ASSERT_EQ(lanes.size(), 2U);
+    EXPECT_EQ(bars_of(lanes[0]), bars_of(changed.groups[group].lanes[0]));
+    const auto predicted = bars_of(lanes[0]);
+    const auto measured = bars_of(lanes[1]);
+    ASSERT_EQ(predicted.size(), measured.size());
+    for (std::size_t i = 0; i < predicted.size(); ++i) {
+      EXPECT_EQ(predicted[i].start_ns, static_cast<std::int64_t>(i) * slot_ns);
+      EXPECT_EQ(label_of(document.trace(lanes[0].trace), predicted[i].ref),
+                label_of(document.trace(lanes[1].trace), measured[i].ref));
+    }
+  }
+  EXPECT_TRUE(scene.arrows.empty());
+}
+
+TEST(InputScene, TheDifferenceIsHowLateEachActionEnds) {
+  const Document document = paired(both());
+  const int measured = document.pair->trace[measured_side];
+  SceneOptions options;
+  options.show = Show::difference;
+  const Scene scene = build_scene(document, options);
+  const Comparison& comparison = document.pair->comparison;
+  std::size_t points = 0;
+  for (const Group& group : scene.groups) {
+    ASSERT_EQ(group.lanes.size(), 1U);
+    EXPECT_EQ(group.lanes[0].trace, measured);
+    for (const CurveLane& lane : group.curves) {
+      EXPECT_EQ(lane.label, "lateness");
+      for (std::size_t i = 0; i < lane.curve.size(); ++i) {
+        const auto is_told = [&](OperationId id) {
+          return comparison.operations.sides[measured_side][id].end_ns == lane.curve[i].time_ns &&
+                 comparison.lateness[id].total_ns() == lane.curve[i].value;
+        };
+        bool found = false;
+        for (OperationId id = 0; id < comparison.operations.size(); ++id) found |= is_told(id);
+        EXPECT_TRUE(found);
+        ++points;
+      }
+    }
+  }
+  EXPECT_GT(points, 0U);
 }
 
 TEST(InputScene, TheCriticalPathIsOnItsLanes) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
@@ -62,6 +63,7 @@ class InputTraceReader {
     check_sums(run_, path_);
     put_clocks_right(run_, path_);
     check_sums(run_, path_);
+    begin_at_zero();
     return std::move(run_);
   }
 
@@ -188,6 +190,22 @@ class InputTraceReader {
         if (is_there[rank][place]) continue;
         throw input_error(fmt::format("{}: {} of rank {} is missing", path_,
                                       to_text(program.calls[rank][place].action), rank));
+      }
+    }
+  }
+
+  // Times count from when the first host began.
+  void begin_at_zero() {
+    std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
+    for (const auto& spans : run_.spans) {
+      for (const InputSpan& span : spans) first_ns = std::min(first_ns, span.called_ns);
+    }
+    for (auto& spans : run_.spans) {
+      for (InputSpan& span : spans) {
+        for (std::int64_t* time :
+             {&span.called_ns, &span.issued_ns, &span.ready_ns, &span.start_ns, &span.end_ns}) {
+          *time = std::max<std::int64_t>(0, *time - first_ns);
+        }
       }
     }
   }
