@@ -14,7 +14,7 @@ namespace pipesim::testing {
 
 // Batches overlap: ids of the next one travel while one is trained.
 inline InputProgram overlapping_program(int ranks, int batches, int accumulate = 1) {
-  std::string text = "pipesim-input-program 1\nbatches " + std::to_string(batches) + "\n";
+  std::string text = "pipesim-program 1\nbatches " + std::to_string(batches) + "\n";
   if (accumulate > 1) text += "accumulate " + std::to_string(accumulate) + "\n";
   text += ranks == 1 ? "rank 0\n" : "ranks 0-" + std::to_string(ranks - 1) + "\n";
   const auto fetch = [&](int batch) {

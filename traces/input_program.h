@@ -94,8 +94,6 @@ class InputPlaces {
 // to be earlier calls.
 std::optional<InputFault> find_deadlock(const InputProgram& program);
 
-// Whether a text begins like such a program.
-bool is_input_program_text(std::string_view text);
 // Reads and checks (find_fault) a program; `file` is its name in errors and the program's name. An
 // error names file, line and the rule broken. The grammar is in traces/FORMAT.md.
 InputProgram parse_input_program(std::string_view text, const std::string& file);

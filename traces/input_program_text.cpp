@@ -14,7 +14,8 @@
 namespace pipesim {
 namespace {
 
-constexpr std::string_view input_program_head = "pipesim-input-program";
+constexpr std::string_view program_head = "pipesim-program";
+constexpr std::string_view old_head = "pipesim-input-program";  // read, no longer written
 
 std::string_view without_byte_order_mark(std::string_view text) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
@@ -51,7 +52,7 @@ class InputProgramReader {
     }
     finish_ranks();
     if (!has_head_) fail("it is empty");
-    if (program_.batches == 0) fail("`batches N` is missing");
+    expect_batches();
     if (program_.calls.empty()) fail("it has no rank; begin one with `rank 0`");
     if (const auto fault = find_fault(program_)) {
       const auto& lines = lines_[static_cast<std::size_t>(fault->rank)];
@@ -68,11 +69,16 @@ class InputProgramReader {
   }
 
   void read_head(const std::vector<std::string_view>& words) {
-    if (words[0] != input_program_head || words.size() != 2) {
-      fail(fmt::format("it begins with {}, not with `{} 1`", quote(words[0]), input_program_head));
+    if ((words[0] != program_head && words[0] != old_head) || words.size() != 2) {
+      fail(fmt::format("it begins with {}, not with `{} 1`", quote(words[0]), program_head));
     }
     if (words[1] != "1") fail("its version is " + quote(words[1]) + "; this reads version 1");
     has_head_ = true;
+  }
+
+  void expect_batches() const {
+    if (program_.batches > 0) return;
+    fail("`batches N` is missing; a pipeline's program has none, and is given with --schedule");
   }
 
   void read_line(const std::vector<std::string_view>& words) {
@@ -102,6 +108,7 @@ class InputProgramReader {
 
   // `rank 3`, `ranks 0-3`: must be the next ones.
   void read_ranks(const std::vector<std::string_view>& words) {
+    expect_batches();
     if (words.size() != 2) fail("a rank is opened with `rank R`, several with `ranks R-S`");
     const auto ends = split(words[1], '-');
     const int next = program_.ranks();
@@ -185,10 +192,6 @@ class InputProgramReader {
 
 }  // namespace
 
-bool is_input_program_text(std::string_view text) {
-  return without_byte_order_mark(text).starts_with(input_program_head);
-}
-
 InputProgram parse_input_program(std::string_view text, const std::string& file) {
   return InputProgramReader(text, file).read();
 }
@@ -198,7 +201,7 @@ InputProgram read_input_program(const std::string& path) {
 }
 
 std::string to_text(const InputProgram& program) {
-  std::string text = fmt::format("{} 1\nbatches {}\n", input_program_head, program.batches);
+  std::string text = fmt::format("{} 1\nbatches {}\n", program_head, program.batches);
   if (program.accumulate > 1) text += fmt::format("accumulate {}\n", program.accumulate);
   if (program.is_stale) text += "stale\n";
   for (int rank = 0; rank < program.ranks();) {

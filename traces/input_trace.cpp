@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 6> batch_colours{"rail_response",  "rail_
 
 std::string input_metadata_json(const InputRun& run) {
   Json json;
-  json["format"] = "pipesim-input-trace";
+  json["format"] = "pipesim-trace";
   json["version"] = 1;
   json["source"] = run.is_measured ? "measured" : "predicted";
   json["input_pipeline"] = run.program.name;

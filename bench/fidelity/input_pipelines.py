@@ -160,7 +160,7 @@ CPU_FEATURES = 13
 def write_cpu_model(folder: Path) -> Path:
     path = folder / "model.json"
     path.write_text(json.dumps({
-        "format": "pipesim-recommendation-model", "version": 1, "name": "dlrm-fidelity",
+        "format": "pipesim-model", "version": 1, "name": "dlrm-fidelity",
         "dense_features": CPU_FEATURES, "bottom": [128, 64], "top": [256, 128, 1],
         "interaction": "dot",
         "tables": [{"name": f"table {i}", "rows": rows, "ids_per_sample": ids}

@@ -8,7 +8,7 @@
 
 namespace pipesim::cli {
 
-// `pipesim calibrate`: costs as `pipesim-input-costs`.
+// `pipesim calibrate`: its costs.
 void calibrate_input_run(const std::string& trace, const std::string& output, bool quiet);
 
 // `pipesim whatif`: one row for each change and program.

@@ -8,7 +8,7 @@ namespace pipesim {
 namespace {
 
 constexpr std::int64_t never_reached = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t not_yet = Readiness::not_yet;
+constexpr std::int64_t not_yet = Player::not_yet;
 
 // Puts operations into one sequence, in which each follows its input and what its
 // streams did before.
@@ -244,42 +244,40 @@ Values values_of(const Operations& operations, Side side, const Order& all) {
   const auto& occurrences = operations.sides[side];
   const std::vector<std::int64_t> none(operations.size());
   Values values{none, none, none};
-  Readiness readiness;
-  readiness.reset(all);
-  for (const OperationId id : all.sequence) {
+  std::vector<std::int64_t> ends;
+  for (const Occurrence& own : occurrences) ends.push_back(own.end_ns);
+  Player player(std::move(ends));
+  player.reset(all);
+  player.run(all, [&](OperationId id, std::int64_t ready) {
     const Occurrence& own = occurrences[id];
-    const std::int64_t ready =
-        readiness.at(all, id, [&](OperationId input) { return occurrences[input].end_ns; });
     if (own.awaits_collective()) {
       const std::int64_t until = std::min(own.collective_arrival_ns, own.start_ns);
       values.exchange[id] = std::max<std::int64_t>(0, until - ready);
     }
     values.gap[id] = own.start_ns - ready - values.exchange[id];
     values.duration[id] = own.duration_ns();
-    readiness.ends(all, id, own.end_ns);
-  }
+    return own.end_ns;
+  });
   return values;
 }
 
 std::int64_t Player::makespan_ns(const Order& order, const Values& values) {
   constexpr int repetitions = 3;  // until an iteration is like the one before
-  readiness_.reset(order);
+  reset(order);
   std::int64_t first = order.first_collective_ns.value_or(never_reached);
   std::int64_t last = not_yet;
   std::int64_t before = not_yet;
   for (int repetition = 0; repetition < (order.repeats ? repetitions : 1); ++repetition) {
     before = last;
-    for (const OperationId id : order.sequence) {
-      const std::int64_t start = readiness_.at(order, id, [&](OperationId input) {
-        return end_ns_[input];
-      }) + values.exchange[id] + values.gap[id];
-      const std::int64_t end = end_ns_[id] = start + values.duration[id];
-      readiness_.ends(order, id, end);
+    run(order, [&](OperationId id, std::int64_t ready) {
+      const std::int64_t start = ready + values.exchange[id] + values.gap[id];
+      const std::int64_t end = start + values.duration[id];
       if (order.computes[id]) {
         first = std::min(first, start);
         last = std::max(last, end);
       }
-    }
+      return end;
+    });
   }
   if (last == not_yet) return 0;
   if (order.repeats) return last - before;
@@ -289,7 +287,7 @@ std::int64_t Player::makespan_ns(const Order& order, const Values& values) {
 Played play(const Operations& operations, const Order& order, const Values& values) {
   const std::size_t size = operations.size();
   Played played;
-  for (auto* times : {&played.ready_ns, &played.start_ns, &played.end_ns, &played.slack_ns}) {
+  for (auto* times : {&played.ready_ns, &played.start_ns, &played.slack_ns}) {
     times->assign(size, 0);
   }
   played.awaited.assign(size, no_operation);
@@ -297,14 +295,14 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   std::vector<OperationId> last_on(order.free_ns.size(), no_operation);
   std::int64_t first = order.first_collective_ns.value_or(never_reached);
   OperationId last = no_operation;
+  Player player(operations);
+  player.reset(order);
   const auto later_of = [&](OperationId one, OperationId other) {
     if (one == no_operation || other == no_operation) return one == no_operation ? other : one;
-    return played.end_ns[other] > played.end_ns[one] ? other : one;
+    return player.end_ns(other) > player.end_ns(one) ? other : one;
   };
-  Readiness readiness;
-  readiness.reset(order);
   OperationId group_awaited = no_operation;  // of the group that came last
-  for (const OperationId id : order.sequence) {
+  player.run(order, [&](OperationId id, std::int64_t ready) {
     OperationId& awaited = played.awaited[id];
     const auto wait_for = [&](OperationId other) { awaited = later_of(awaited, other); };
     if (order.leads(id)) {
@@ -331,19 +329,18 @@ Played play(const Operations& operations, const Order& order, const Values& valu
     for (const OperationId other : order.waits_of(id)) wait_for(other);
     if (order.group_of[id] != Order::no_group) wait_for(group_awaited);
     // Its rank may come to it from the iteration before, and from nothing in this one.
-    const std::int64_t ready =
-        readiness.at(order, id, [&](OperationId input) { return played.end_ns[input]; });
-    if (awaited != no_operation && played.end_ns[awaited] != ready) awaited = no_operation;
+    if (awaited != no_operation && player.end_ns(awaited) != ready) awaited = no_operation;
     // What waits for its rank's own collective comes after its rank, whatever else it waited for.
     if (values.exchange[id] > 0 && before[id][0] != no_operation) awaited = before[id][0];
     played.ready_ns[id] = ready;
-    played.start_ns[id] = played.ready_ns[id] + values.exchange[id] + values.gap[id];
-    played.end_ns[id] = played.start_ns[id] + values.duration[id];
-    readiness.ends(order, id, played.end_ns[id]);
-    if (operations.transfers(id)) continue;
+    played.start_ns[id] = ready + values.exchange[id] + values.gap[id];
+    const std::int64_t end_ns = played.start_ns[id] + values.duration[id];
+    if (operations.transfers(id)) return end_ns;
     first = std::min(first, played.start_ns[id]);
-    if (last == no_operation || played.end_ns[id] > played.end_ns[last]) last = id;
-  }
+    if (last == no_operation || end_ns > player.end_ns(last)) last = id;
+    return end_ns;
+  });
+  played.end_ns = player.take_ends();
   if (last == no_operation) return played;
   played.makespan_ns = played.end_ns[last] - (order.follows ? 0 : first);
 

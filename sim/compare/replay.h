@@ -25,6 +25,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/compare/operations.h"
@@ -86,77 +87,76 @@ struct Values {
 // A run's own values, in its own order of all its operations.
 Values values_of(const Operations& operations, Side side, const Order& all);
 
-// Since when operations could start: once their streams, or those of all of their group, have
-// done what comes before, and their input is there. Asked in the order of the sequence.
-class Readiness {
+// Plays operations one after the other, again and again, without allocating.
+class Player {
  public:
-  static constexpr std::int64_t not_yet = std::numeric_limits<std::int64_t>::min();
+  explicit Player(const Operations& operations)
+      : Player(std::vector<std::int64_t>(operations.size())) {}
+  // With ends that are known.
+  explicit Player(std::vector<std::int64_t> end_ns) : end_ns_(std::move(end_ns)) {}
 
+  // From the first start, or 0, to the last end of what ranks compute.
+  std::int64_t makespan_ns(const Order& order, const Values& values);
+
+  // Plays the sequence: `play_one(id, ready_ns)` returns when that operation ends.
+  template <typename PlayOne>
+  void run(const Order& order, PlayOne play_one) {
+    for (const OperationId id : order.sequence) {
+      const std::int64_t end_ns = end_ns_[id] = play_one(id, ready_ns(order, id));
+      for (const std::int32_t stream : order.streams[id]) {
+        if (stream != Order::no_stream) stream_end_ns_[static_cast<std::size_t>(stream)] = end_ns;
+      }
+    }
+  }
+  // Before the first time that an order is played.
   void reset(const Order& order) {
     if (order.repeats) {
       stream_end_ns_.assign(order.free_ns.size(), not_yet);
     } else {
       stream_end_ns_ = order.free_ns;
     }
-    group_ns_ = not_yet;
   }
+  std::int64_t end_ns(OperationId id) const { return end_ns_[id]; }
+  std::vector<std::int64_t> take_ends() { return std::move(end_ns_); }
 
-  template <typename End>
-  std::int64_t at(const Order& order, OperationId id, End end_of) {
+  static constexpr std::int64_t not_yet = std::numeric_limits<std::int64_t>::min();
+
+ private:
+  // Once the streams of the operation, or of all of its group, have done what comes before, and
+  // its input is there.
+  std::int64_t ready_ns(const Order& order, OperationId id) {
     std::int64_t ready = not_yet;
     if (order.group_of[id] == Order::no_group) {
-      ready = since(order, id, end_of);
+      ready = free_ns(order, id);
     } else {
       if (order.leads(id)) {
         group_ns_ = not_yet;
         for (const OperationId member : order.group(id)) {
-          group_ns_ = std::max(group_ns_, since(order, member, end_of));
+          group_ns_ = std::max(group_ns_, free_ns(order, member));
         }
       }
       ready = group_ns_;
     }
     return ready == not_yet ? 0 : ready;
   }
-
-  void ends(const Order& order, OperationId id, std::int64_t end_ns) {
-    for (const std::int32_t stream : order.streams[id]) {
-      if (stream != Order::no_stream) stream_end_ns_[static_cast<std::size_t>(stream)] = end_ns;
-    }
-  }
-
- private:
   // Its own streams are free, and what it waits for is there.
-  template <typename End>
-  std::int64_t since(const Order& order, OperationId id, End& end_of) const {
+  std::int64_t free_ns(const Order& order, OperationId id) const {
     std::int64_t free = not_yet;
     for (const std::int32_t stream : order.streams[id]) {
-      if (stream != Order::no_stream) {
-        free = std::max(free, stream_end_ns_[static_cast<std::size_t>(stream)]);
-      }
+      if (stream == Order::no_stream) continue;
+      free = std::max(free, stream_end_ns_[static_cast<std::size_t>(stream)]);
     }
-    if (order.input[id] != no_operation) free = std::max(free, end_of(order.input[id]));
-    for (const OperationId other : order.waits_of(id)) free = std::max(free, end_of(other));
+    if (order.input[id] != no_operation) free = std::max(free, end_ns_[order.input[id]]);
+    for (const OperationId other : order.waits_of(id)) free = std::max(free, end_ns_[other]);
     return free;
   }
 
-  std::vector<std::int64_t> stream_end_ns_;
-  std::int64_t group_ns_ = 0;  // of the group that was asked for last
-};
-
-// Plays, again and again, without allocating.
-class Player {
- public:
-  explicit Player(const Operations& operations) : end_ns_(operations.size()) {}
-
-  // From the first start, or 0, to the last end of what ranks compute.
-  std::int64_t makespan_ns(const Order& order, const Values& values);
-
- private:
   std::vector<std::int64_t> end_ns_;  // by operation
-  Readiness readiness_;
+  std::vector<std::int64_t> stream_end_ns_;
+  std::int64_t group_ns_ = 0;  // when the group that was asked for last is ready
 };
 
-// The same, with what each operation waited for.
+// A replay with what each operation waited for.
 struct Played {
   std::vector<std::int64_t> ready_ns;
   std::vector<std::int64_t> start_ns;

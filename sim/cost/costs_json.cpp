@@ -502,6 +502,7 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
 
   CostsFile result;
   result.name = file;
+  if (members.has("work")) root.fail("these are of an input pipeline; use --input-pipeline");
   if (members.has("stages") == members.has("layers")) {
     root.fail("give either stages, one entry per virtual stage, or layers");
   }

@@ -19,16 +19,15 @@ constexpr std::int64_t never = -1;
 // are asynchronous, slow nothing down, and do not share links.
 class DirectEvaluation {
  public:
-  DirectEvaluation(const Schedule& schedule, const Costs& costs, int iterations,
-                   const Jitter* jitter, const SpanSink& sink)
+  DirectEvaluation(const Schedule& schedule, const Prepared& prepared)
       : schedule_(schedule),
-        costs_(costs),
-        iterations_(iterations),
-        microbatches_(schedule.microbatches / iterations),
-        jitter_(jitter),
-        sink_(sink),
-        ends_(schedule.ranks(), iterations),
-        metrics_(schedule.ranks(), schedule.microbatches, costs.footprints(schedule.placement)),
+        costs_(prepared.costs),
+        iterations_(prepared.options.iterations),
+        microbatches_(schedule.microbatches / iterations_),
+        jitter_(prepared.options.jitter),
+        sink_(prepared.options.sink),
+        ends_(schedule.ranks(), iterations_),
+        metrics_(schedule.ranks(), schedule.microbatches, prepared.footprints),
         sends_are_listed_(schedule.has_transfers()),
         has_copies_(schedule.placement.copies() > 1),
         ranks_(static_cast<std::size_t>(schedule.ranks())) {
@@ -388,9 +387,8 @@ class DirectEvaluation {
 
 }  // namespace
 
-Metrics evaluate_directly(const Schedule& program, const Costs& costs, int iterations,
-                          const Jitter* jitter, const SpanSink& sink) {
-  return DirectEvaluation(program, costs, iterations, jitter, sink).run();
+Metrics evaluate_directly(const Schedule& program, const Prepared& prepared) {
+  return DirectEvaluation(program, prepared).run();
 }
 
 }  // namespace pipesim

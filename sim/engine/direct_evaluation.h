@@ -4,8 +4,7 @@
 // Depends only on its arguments; calls share nothing; any thread.
 #pragma once
 
-#include "sim/cost/costs.h"
-#include "sim/engine/jitter.h"
+#include "sim/engine/prepare.h"
 #include "sim/schedule/schedule.h"
 #include "traces/metrics.h"
 
@@ -14,7 +13,6 @@ namespace pipesim {
 // `program` has all iterations, as unroll() makes it. A transfer takes as long as it does alone: if
 // transfers meet on a link, the times are lower bounds of the event engine's, and message buffers
 // are not counted. Throws if it deadlocks, with the wait-for cycle.
-Metrics evaluate_directly(const Schedule& program, const Costs& costs, int iterations,
-                          const Jitter* jitter, const SpanSink& sink);
+Metrics evaluate_directly(const Schedule& program, const Prepared& prepared);
 
 }  // namespace pipesim

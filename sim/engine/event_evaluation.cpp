@@ -26,33 +26,33 @@ Kind send_kind(TaskKind transfer) {
 // The engine's model: the effects of a schedule's tasks when they start and end.
 class EventEvaluation {
  public:
-  EventEvaluation(const Schedule& schedule, const Costs& costs, const SimulationOptions& options)
+  EventEvaluation(const Schedule& schedule, const Prepared& prepared)
       : schedule_(schedule),
-        costs_(costs),
-        transfers_(options.transfers),
-        microbatches_(schedule.microbatches / options.iterations),
-        is_repeated_(options.iterations > 1),
-        jitter_(options.jitter),
-        sink_(options.sink),
-        footprints_(costs.footprints(schedule.placement)),
-        tasks_(make_tasks(schedule, costs, options)),
+        costs_(prepared.costs),
+        transfers_(prepared.options.transfers),
+        microbatches_(schedule.microbatches / prepared.options.iterations),
+        is_repeated_(prepared.options.iterations > 1),
+        jitter_(prepared.options.jitter),
+        sink_(prepared.options.sink),
+        footprints_(prepared.footprints),
+        tasks_(make_tasks(schedule, costs_, prepared.options)),
         has_buffers_(exchanges_bytes(footprints_) || !tasks_.collectives.empty()),
         accounts_(static_cast<std::size_t>(schedule.ranks())),
         memory_(has_buffers_ && is_repeated_ ? accounts_.size() : 0),
-        ends_(schedule.ranks(), options.iterations),
+        ends_(schedule.ranks(), prepared.options.iterations),
         next_iterations_(accounts_.size(), microbatches_),
         starts_ns_(accounts_.size()),
         tails_(tasks_.plan.streams.size()),
         inputs_(tasks_.slots()),
         last_inputs_(tasks_.joined.size()),
-        paces_(accounts_.size(), Pace(costs.compute_slowdown_ppm)),
+        paces_(accounts_.size(), Pace(costs_.compute_slowdown_ppm)),
         collectives_(tasks_.collectives.size()),
         missing_(accounts_.size()),
         tied_ns_(accounts_.size()),
         paths_to_groups_(tasks_.groups.size()),
         write_starts_ns_(accounts_.size()),
         dependency_ends_(tasks_.dependencies),
-        engine_(*this, std::move(tasks_.plan), options.budget) {}
+        engine_(*this, std::move(tasks_.plan), prepared.options.budget) {}
 
   Metrics run() {
     if (!engine_.run()) {
@@ -737,7 +737,7 @@ class EventEvaluation {
   bool is_repeated_;           // by a second one
   const Jitter* jitter_;       // or null
   const SpanSink& sink_;
-  std::vector<StageFootprint> footprints_;
+  const std::vector<StageFootprint>& footprints_;
   Tasks tasks_;
   bool has_buffers_;  // or gathered weights
   std::vector<RankAccount> accounts_;
@@ -762,9 +762,8 @@ class EventEvaluation {
 
 }  // namespace
 
-Metrics evaluate_by_events(const Schedule& program, const Costs& costs,
-                           const SimulationOptions& options) {
-  return EventEvaluation(program, costs, options).run();
+Metrics evaluate_by_events(const Schedule& program, const Prepared& prepared) {
+  return EventEvaluation(program, prepared).run();
 }
 
 }  // namespace pipesim

@@ -4,8 +4,7 @@
 // Depends only on its arguments; calls share nothing; any thread.
 #pragma once
 
-#include "sim/cost/costs.h"
-#include "sim/engine/simulate.h"
+#include "sim/engine/prepare.h"
 #include "sim/schedule/schedule.h"
 #include "traces/metrics.h"
 
@@ -13,7 +12,6 @@ namespace pipesim {
 
 // `program` has as many iterations as the options say, as unroll() makes it; a compute
 // schedule if transfers are asynchronous. Throws if it deadlocks, with the wait-for cycle.
-Metrics evaluate_by_events(const Schedule& program, const Costs& costs,
-                           const SimulationOptions& options);
+Metrics evaluate_by_events(const Schedule& program, const Prepared& prepared);
 
 }  // namespace pipesim

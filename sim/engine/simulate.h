@@ -54,7 +54,4 @@ struct SimulationOptions {
 Metrics simulate(const Schedule& schedule, const Costs& costs,
                  const SimulationOptions& options = {});
 
-// Whether more has to be known than the direct evaluation does.
-bool exceeds_direct(const Schedule& schedule, const Costs& costs, const SimulationOptions& options);
-
 }  // namespace pipesim

@@ -22,18 +22,17 @@ namespace {
 
 class TopologicalEvaluation {
  public:
-  TopologicalEvaluation(const Schedule& schedule, const Costs& costs,
-                        const SimulationOptions& options, const SpanSink& sink)
+  TopologicalEvaluation(const Schedule& schedule, const Prepared& prepared, const SpanSink& sink)
       : schedule_(schedule),
         placement_(schedule.placement),
-        costs_(costs),
-        options_(options),
+        costs_(prepared.costs),
+        options_(prepared.options),
         sink_(sink),
-        streams_(schedule.ranks(), lane_of(send_mode_of(options.transfers.mode))),
+        streams_(schedule.ranks(), lane_of(send_mode_of(options_.transfers.mode))),
         turns_(schedule),
-        footprints_(costs.footprints(placement_)),
+        footprints_(prepared.footprints),
         has_buffers_(exchanges_bytes(footprints_)),
-        ends_(schedule.ranks(), options.iterations),
+        ends_(schedule.ranks(), options_.iterations),
         ranks_(static_cast<std::size_t>(schedule.ranks())),
         memory_(has_buffers_ ? ranks_.size() : 0),
         senders_(ranks_.size()) {
@@ -41,7 +40,7 @@ class TopologicalEvaluation {
     tails_.resize(static_cast<std::size_t>(streams_.count()));
     for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
       group(kind).ranks = group_of(kind, placement_);
-      group(kind).duration_ns = costs.group_ns(kind, placement_);
+      group(kind).duration_ns = costs_.group_ns(kind, placement_);
     }
   }
 
@@ -501,7 +500,7 @@ class TopologicalEvaluation {
   const SpanSink& sink_;
   Streams streams_;
   Turns turns_;
-  std::vector<StageFootprint> footprints_;
+  const std::vector<StageFootprint>& footprints_;
   bool has_buffers_;
   int iteration_ = 0;
   bool met_ = false;  // messages, on a link: nothing more is played
@@ -521,21 +520,12 @@ class TopologicalEvaluation {
 
 }  // namespace
 
-bool has_fixed_durations(const Schedule& schedule, const Costs& costs,
-                         const SimulationOptions& options) {
-  if (schedule.has_transfers() || !schedule.dependencies.empty()) return false;
-  if (costs.compute_slowdown_ppm > 0 || options.saves.any()) return false;
-  return costs.shared_links.empty() && !has_collectives(schedule, costs);
-}
-
-std::optional<Metrics> evaluate_topologically(const Schedule& schedule, const Costs& costs,
-                                              const SimulationOptions& options) {
+std::optional<Metrics> evaluate_topologically(const Schedule& schedule, const Prepared& prepared) {
   const SpanSink none;
   // Spans must not be told of an evaluation that turns out void.
-  auto metrics = TopologicalEvaluation(schedule, costs, options, none).run();
-  if (metrics && options.sink) {
-    TopologicalEvaluation(schedule, costs, options, options.sink).run();
-  }
+  auto metrics = TopologicalEvaluation(schedule, prepared, none).run();
+  const SpanSink& sink = prepared.options.sink;
+  if (metrics && sink) TopologicalEvaluation(schedule, prepared, sink).run();
   return metrics;
 }
 

@@ -7,18 +7,12 @@
 
 #include <optional>
 
-#include "sim/engine/simulate.h"
+#include "sim/engine/prepare.h"
 
 namespace pipesim {
 
-// Whether durations are known at the start, but for links that may be shared.
-bool has_fixed_durations(const Schedule& schedule, const Costs& costs,
-                         const SimulationOptions& options);
-
 // `schedule` is a compute schedule of one iteration with its closing actions; lower() says in which
-// order ranks send and receive. Nothing if a link would have carried two messages at once. Expects
-// has_fixed_durations().
-std::optional<Metrics> evaluate_topologically(const Schedule& schedule, const Costs& costs,
-                                              const SimulationOptions& options);
+// order ranks send and receive. Nothing if a link would have carried two messages at once.
+std::optional<Metrics> evaluate_topologically(const Schedule& schedule, const Prepared& prepared);
 
 }  // namespace pipesim

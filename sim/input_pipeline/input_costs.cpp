@@ -259,13 +259,18 @@ class MemorySweep {
   std::vector<MemoryStep> steps_;
 };
 
+constexpr std::string_view old_costs_format = "pipesim-input-costs";  // read, no longer written
+
 }  // namespace
 
 InputCosts parse_input_costs(std::string_view text, const std::string& file) {
   const JsonValue document = parse_json(text, file);
   const JsonCursor root(document, file);
   JsonMembers members(root);
-  members.format("pipesim-input-costs", 1);
+  members.format("pipesim-costs", 1, old_costs_format);
+  if (members.has("stages") || members.has("layers")) {
+    root.fail("these are costs of a pipeline's stages; an input pipeline's have `work`");
+  }
   InputCosts costs = InputCostsReader(members).read();
   members.finish();
   return costs;
@@ -277,7 +282,7 @@ InputCosts read_input_costs(const std::string& path) {
 
 std::string to_json(const InputCosts& costs, int indent) {
   Json json;
-  json["format"] = "pipesim-input-costs";
+  json["format"] = "pipesim-costs";
   json["version"] = 1;
   json["ranks"] = costs.ranks();
   if (costs.batch_size > 0) json["batch_size"] = costs.batch_size;

@@ -62,7 +62,7 @@ struct InputCosts {
   bool operator==(const InputCosts&) const = default;
 };
 
-// `pipesim-input-costs`, in traces/FORMAT.md. Read strictly.
+// `pipesim-costs` of an input pipeline, in traces/FORMAT.md. Read strictly.
 InputCosts parse_input_costs(std::string_view text, const std::string& file);
 InputCosts read_input_costs(const std::string& path);
 // Values that are the same on all ranks are written once.

@@ -213,11 +213,17 @@ std::int64_t RecommendationModel::table_parameters() const {
   return sum;
 }
 
+constexpr std::string_view old_model_format =
+    "pipesim-recommendation-model";  // read, no longer written
+
 RecommendationModel parse_recommendation_model(std::string_view text, const std::string& file) {
   const JsonValue document = parse_json(text, file);
   const JsonCursor root(document, file);
   JsonMembers members(root);
-  members.format("pipesim-recommendation-model", 1);
+  members.format("pipesim-model", 1, old_model_format);
+  if (members.has("architecture")) {
+    root.fail("this is a model for a pipeline; a recommendation model has `tables`");
+  }
   RecommendationModel model{.name = file};
   members.optional("name", [&](const JsonCursor& value) { model.name = value.string(); });
   model.title = model.name;
@@ -248,7 +254,7 @@ RecommendationModel parse_recommendation_model(std::string_view text, const std:
 
 std::string to_json(const RecommendationModel& model, int indent) {
   Json json;
-  json["format"] = "pipesim-recommendation-model";
+  json["format"] = "pipesim-model";
   json["version"] = 1;
   json["name"] = model.name;
   json["title"] = model.title;

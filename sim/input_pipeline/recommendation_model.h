@@ -67,7 +67,7 @@ struct RecommendationModel {
   std::int64_t table_parameters() const;
 };
 
-// `pipesim-recommendation-model`, in traces/FORMAT.md. Read strictly; `file` names the text in
+// `pipesim-model` with tables, in traces/FORMAT.md. Read strictly; `file` names the text in
 // errors, and the model if it has no name.
 RecommendationModel parse_recommendation_model(std::string_view text, const std::string& file);
 std::string to_json(const RecommendationModel& model, int indent = -1);

@@ -288,7 +288,9 @@ Costs without_replicas(Costs costs) {
 // Ranks keep to their lists whatever happens, and no transfer is over sooner than alone: by
 // induction along the lists and messages nothing starts or ends sooner than here.
 std::vector<std::int64_t> least_ends(const Schedule& schedule, const Costs& costs) {
-  const Metrics metrics = evaluate_directly(schedule, without_replicas(costs), 1, nullptr, {});
+  const Costs alone = without_replicas(costs);
+  const SimulationOptions once;
+  const Metrics metrics = evaluate_directly(schedule, prepare(schedule, alone, once));
   std::vector<std::int64_t> ends;
   for (const RankMetrics& rank : metrics.ranks) ends.push_back(rank.last_end_ns);
   return ends;

@@ -230,7 +230,7 @@ TEST(Growth, OfConfigurationsOfOthers) {
 
 TEST(Growth, OfRecommendationModels) {
   const auto model = [](const std::string& members) {
-    return R"({"format":"pipesim-recommendation-model","version":1,"dense_features":1,)"
+    return R"({"format":"pipesim-model","version":1,"dense_features":1,)"
            R"("bottom":[2],"top":[1],"interaction":"dot",)" +
            members + "}";
   };
@@ -260,7 +260,7 @@ TEST(Growth, OfShardingPlans) {
 
 TEST(Growth, OfInputCosts) {
   const auto costs = [](const std::string& members) {
-    return R"({"format":"pipesim-input-costs","version":1,)" + members + "}";
+    return R"({"format":"pipesim-costs","version":1,)" + members + "}";
   };
   const std::string links = R"("links":[<{"name":"l#","bandwidth_bytes_per_s":1000}|,>],)";
   expect_linear_reading("input costs", {growing("links", costs(links + R"("ranks":2,"work":{})"))});
@@ -290,12 +290,11 @@ TEST(Growth, OfInputPipelines) {
     const std::string left_out = "compute   ZERO_GRAD0\n";
     return text.erase(text.find(left_out), left_out.size());
   };
-  const std::vector<Growing> programs{
-      {"ranks", [&](int n) { return program(n, 2); }, 100},
-      {"batches", [&](int n) { return program(2, n); }, 100},
-      growing("waits",
-              "pipesim-input-program 1\nbatches 1\nrank 0\nhost NEXT0\n"
-              "memcpy COPY0 after< NEXT0>\n")};
+  const std::vector<Growing> programs{{"ranks", [&](int n) { return program(n, 2); }, 100},
+                                      {"batches", [&](int n) { return program(2, n); }, 100},
+                                      growing("waits",
+                                              "pipesim-program 1\nbatches 1\nrank 0\nhost NEXT0\n"
+                                              "memcpy COPY0 after< NEXT0>\n")};
   expect_linear_reading("input program",
                         {programs[0], programs[1], {"ranks that differ", unlike, 100}});
   expect_linear_reading("input program", {programs[2]}, Outcome::refused);

@@ -47,7 +47,7 @@ TEST(InputMpi, EmulatesLinksOfOneRankEach) {
   const TemporaryFolder folder;
   const std::string costs = folder / "costs.json";
   const auto write = [&](const std::string& links) {
-    write_file(costs, R"({"format": "pipesim-input-costs", "version": 1, "ranks": 2,
+    write_file(costs, R"({"format": "pipesim-costs", "version": 1, "ranks": 2,
       "links": [{"name": "a", "bandwidth_bytes_per_s": 1000000000},
                 {"name": "b", "bandwidth_bytes_per_s": 1000000000}],
       "work": {"IDS": [{"bytes": 1000000, "links": ["a"]}, {"bytes": 1000000, "links": )" +

@@ -215,7 +215,7 @@ TEST_F(InputCommand, AbsurdNumbersAreRefusedAtOnce) {
 TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
   const auto costs = [&](const std::string& members) {
     return file("costs.json",
-                R"({"format":"pipesim-input-costs","version":1,"ranks":2,)" + members + "}");
+                R"({"format":"pipesim-costs","version":1,"ranks":2,)" + members + "}");
   };
   const auto refused = [&](const std::string& members, const Words& more, const std::string& part) {
     expect_input_refused(Words{"--input-pipeline", "base", "--costs", costs(members)} + more, part);
@@ -235,9 +235,17 @@ TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
   refused(R"("links":[{"name":"a","bandwidth_bytes_per_s":1},)"
           R"({"name":"a","bandwidth_bytes_per_s":1}],"work":{})",
           {}, "links[1].name: there are two links 'a'; give each a name of its own");
-  expect_input_refused(
-      {"--input-pipeline", "base", "--costs", file("c.json", R"({"format":"pipesim-costs"})")},
-      "'pipesim-costs' is not 'pipesim-input-costs'");
+  expect_input_refused({"--input-pipeline", "base", "--costs",
+                        file("c.json", R"({"format":"pipesim-costs","version":1,"stages":[]})")},
+                       "these are costs of a pipeline's stages");
+  const std::string input = file("i.json", R"({"format":"pipesim-costs","version":1,"work":{}})");
+  const std::string recommends =
+      file("m.json", R"({"format":"pipesim-model","version":1,"tables":[]})");
+  const std::string program = file("a.program", "pipesim-program 1\nbatches 1\nrank 0\n");
+  expect_input_refused({"--schedule", "gpipe", "--costs", input}, "use --input-pipeline");
+  expect_input_refused({"--schedule", "gpipe", "--cluster", "dgx-h100", "--model", recommends},
+                       "give it with --input-pipeline");
+  expect_input_refused({"--schedule", program}, "give it with --input-pipeline");
 }
 
 TEST_F(InputCommand, FilesThatAreNoneAreRefused) {
@@ -302,7 +310,7 @@ TEST_F(InputCommand, TracesOfOtherKindsAreToldApart) {
 // What is scaled beyond 64 bits is refused, and not negative.
 TEST_F(InputCommand, TimesBeyondSixtyFourBitsAreRefused) {
   const std::string costs =
-      file("costs.json", R"({"format":"pipesim-input-costs","version":1,"ranks":1,)"
+      file("costs.json", R"({"format":"pipesim-costs","version":1,"ranks":1,)"
                          R"("work":{"TOP":{"duration_ns":1000000000000000}}})");
   const std::string trace = folder_ / "long.json";
   ASSERT_EQ(pipesim({"--input-pipeline", "base", "--batches", "1000", "--costs", costs, "--trace",

@@ -132,7 +132,7 @@ TEST(InputPipeexec, WritesATraceThatIsReadBack) {
 class PipeexecOfAFile : public ::testing::Test {
  protected:
   PipeexecOfAFile() {
-    write_file(folder_ / "model.json", R"({"format": "pipesim-recommendation-model", "version": 1,
+    write_file(folder_ / "model.json", R"({"format": "pipesim-model", "version": 1,
       "name": "two", "dense_features": 1, "bottom": [2], "top": [1], "interaction": "dot",
       "tables": [{"name": "shop", "rows": 9, "width": 2}, {"name": "item", "rows": 5, "width": 2}]})");
     for (int i = 0; i < 11; ++i) samples_ += "1 | 0.5 | 3 3 | " + std::to_string(i % 5) + "\n";
@@ -184,7 +184,7 @@ TEST_F(PipeexecOfAFile, NamesWhatIsWrong) {
 class EmulatedPipeexec : public ::testing::Test {
  protected:
   EmulatedPipeexec() {
-    write_file(costs_, R"({"format": "pipesim-input-costs", "version": 1, "ranks": 2,
+    write_file(costs_, R"({"format": "pipesim-costs", "version": 1, "ranks": 2,
       "batch_size": 100, "links": [{"name": "nic", "bandwidth_bytes_per_s": 1000000000}],
       "work": {"NEXT": {"duration_ns": 1000000}, "COPY": {"duration_ns": 1000000},
                "OUTPUT": {"bytes": 500000, "links": ["nic"]}, "TOP": {"duration_ns": 1000000}}})");
@@ -245,7 +245,7 @@ TEST_F(EmulatedPipeexec, WritesOverNoneOfItsInputs) {
 }
 
 TEST_F(EmulatedPipeexec, RefusesCostsThatTakeForEver) {
-  write_file(costs_, R"({"format": "pipesim-input-costs", "version": 1, "ranks": 2,
+  write_file(costs_, R"({"format": "pipesim-costs", "version": 1, "ranks": 2,
     "links": [{"name": "nic", "bandwidth_bytes_per_s": 1}],
     "work": {"OUTPUT": {"bytes": 1125899906842624, "links": ["nic"]}}})");
   testing::expect_one_sentence(pipeexec(good_ + " --costs " + costs_), "pipeexec", "slow costs", 2,

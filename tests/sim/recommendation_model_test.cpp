@@ -12,7 +12,7 @@
 namespace pipesim {
 namespace {
 
-// A whole file, in which `from` stands for `to`.
+// A whole file, of the format's old name, which is still read, in which `from` stands for `to`.
 std::string file_with(const std::string& from = "", const std::string& to = "") {
   std::string text =
       R"({"format":"pipesim-recommendation-model","version":1,"name":"m","dense_features":4,)"
@@ -130,8 +130,7 @@ TEST(RecommendationModels, NameOrFile) {
 
 TEST(RecommendationModels, TheFormatsExampleAndNamesAreTrue) {
   const RecommendationModel example = parse_recommendation_model(
-      testing::format_example("Recommendation models: `pipesim-recommendation-model`"),
-      "FORMAT.md");
+      testing::format_example("Recommendation models: `pipesim-model`"), "FORMAT.md");
   EXPECT_EQ(example.tables.size(), 2U);
   const std::string format = read_file(testing::source_file("traces/FORMAT.md"));
   for (const RecommendationModel& model : known_recommendation_models()) {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/engine/prepare.h"
 #include "sim/engine/simulate.h"
-#include "sim/engine/topological_evaluation.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/family.h"
@@ -335,7 +335,7 @@ TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
     testing::add_messages(costs, random);
     SimulationOptions by_events;
     by_events.always_by_events = true;
-    ASSERT_FALSE(exceeds_direct(schedule, costs, {}));
+    ASSERT_EQ(prepare(schedule, costs, {}).evaluation, Evaluation::direct);
     SCOPED_TRACE(to_csv(schedule) + to_json(costs));
     const std::string error = testing::error_of([&] { simulate(schedule, costs); });
     if (error != testing::no_error) {
@@ -365,7 +365,7 @@ TEST(Transfers, EvaluationInOrderAndEventEngineAreEqual) {
     options.accumulation.passes = static_cast<int>(pick(random, 1, 2));
     SimulationOptions by_events = options;
     by_events.always_by_events = true;
-    ASSERT_TRUE(has_fixed_durations(schedule, costs, options));
+    ASSERT_NE(prepare(schedule, costs, options).evaluation, Evaluation::by_events);
     SCOPED_TRACE(to_csv(schedule) + to_json(costs) + std::string(p2p_name(options.transfers.mode)));
     expect_same_metrics(simulate(schedule, costs, options), simulate(schedule, costs, by_events));
     EXPECT_EQ(transfer_times(schedule, costs, options), transfer_times(schedule, costs, by_events));

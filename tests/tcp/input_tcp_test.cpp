@@ -85,7 +85,7 @@ bool has_streams(const ReservedPort& port, int rank) {
 // A long run of so many ranks, the costs of which stand in a file.
 std::string long_run(const TemporaryFolder& folder, int ranks, const std::string& timeout) {
   const std::string costs = folder / "costs.json";
-  write_file(costs, R"({"format": "pipesim-input-costs", "version": 1, "ranks": )" +
+  write_file(costs, R"({"format": "pipesim-costs", "version": 1, "ranks": )" +
                         std::to_string(ranks) + R"(, "work": {"TOP": {"duration_ns": 50000000}}})");
   return "--input-pipeline sparse-dist --batches 10000 --device emulated --costs " + costs +
          " --timeout " + timeout;

@@ -13,7 +13,7 @@ namespace {
 // One batch, one rank, as plainly as can be; `changed` lines take the place of what they begin
 // with.
 std::string one_batch(const std::string& ranks = "rank 0") {
-  return "pipesim-input-program 1\nbatches 1\n\n" + ranks +
+  return "pipesim-program 1\nbatches 1\n\n" + ranks +
          "\n"
          "host      NEXT0\n"
          "memcpy    COPY0\n"
@@ -69,17 +69,23 @@ TEST(InputProgramText, IsReadAndWrittenBack) {
   EXPECT_EQ(to_text(parse_input_program(odd, "p")), one_batch());
 }
 
+TEST(InputProgramText, IsReadByItsOldName) {
+  const std::string old = with(one_batch(), "pipesim-program", "pipesim-input-program");
+  EXPECT_EQ(to_text(parse_input_program(old, "p")), one_batch());
+}
+
 TEST(InputProgramText, WrongLinesAreNamed) {
   const auto changed = [](const std::string& line, const std::string& instead) {
     return program_error(with(one_batch(), line, instead));
   };
-  EXPECT_EQ(program_error("pipesim-program 1\n"),
-            "p:1: it begins with 'pipesim-program', not with `pipesim-input-program 1`");
-  EXPECT_EQ(program_error("pipesim-input-program 2\n"),
-            "p:1: its version is '2'; this reads version 1");
+  EXPECT_EQ(program_error("pipesim-plan 1\n"),
+            "p:1: it begins with 'pipesim-plan', not with `pipesim-program 1`");
+  EXPECT_EQ(program_error("pipesim-program 2\n"), "p:1: its version is '2'; this reads version 1");
   EXPECT_EQ(program_error(""), "p:1: it is empty");
-  EXPECT_EQ(program_error("pipesim-input-program 1\nrank 0\n"), "p:3: `batches N` is missing");
-  EXPECT_EQ(program_error("pipesim-input-program 1\nbatches 1\n"),
+  EXPECT_EQ(program_error("pipesim-program 1\nrank 0\ncompute 0F0\n"),
+            "p:2: `batches N` is missing; a pipeline's program has none, and is given with "
+            "--schedule");
+  EXPECT_EQ(program_error("pipesim-program 1\nbatches 1\n"),
             "p:3: it has no rank; begin one with `rank 0`");
   EXPECT_EQ(changed("batches 1", "batches none"), "p:2: batches: 'none' is not a whole number");
   EXPECT_EQ(changed("rank 0", "rank 1"), "p:4: rank 0 comes next, not '1'");
@@ -190,7 +196,7 @@ TEST(InputProgramFaults, WhatOneBatchDoesToTheNextIsKnown) {
 }
 
 TEST(InputProgramFaults, RanksWithOtherOrdersOfCollectivesAreRefused) {
-  const std::string other = with(one_batch("rank 1"), "pipesim-input-program 1\nbatches 1\n", "");
+  const std::string other = with(one_batch("rank 1"), "pipesim-program 1\nbatches 1\n", "");
   EXPECT_EQ(program_error(one_batch() + other), testing::no_error);
   const std::string swapped =
       with(with(other, "reduction REDUCE_TOP0 after TOP_BACKWARD0\n", ""),
@@ -211,7 +217,7 @@ TEST(InputProgramFaults, ACircleThroughTwoStreamsIsNamed) {
            "compute   OUTPUT_BACKWARD0\nreduction REDUCE_TOP0 after TOP_BACKWARD0 "
            "OUTPUT_BACKWARD0\n");
   const std::string other =
-      with(with(one_batch("rank 1"), "pipesim-input-program 1\nbatches 1\n", ""),
+      with(with(one_batch("rank 1"), "pipesim-program 1\nbatches 1\n", ""),
            "compute   OUTPUT_BACKWARD0\n", "compute   OUTPUT_BACKWARD0 after REDUCE_TOP0\n");
   EXPECT_EQ(program_error(moved + other),
             "p:15: rank 0: the ranks wait for each other forever: rank 0's OUTPUT_BACKWARD0 waits "

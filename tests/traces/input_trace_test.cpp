@@ -40,7 +40,7 @@ InputRun small_run(int ranks = 2, int batches = 3) {
   run.model = "dlrm-\"mini\"";
   run.cluster = "laptop";
   run.batch_size = 256;
-  run.costs = R"({"format":"pipesim-input-costs","version":1,"links":[],"odd":[1.5e3,"x"]})";
+  run.costs = R"({"format":"pipesim-costs","version":1,"links":[],"odd":[1.5e3,"x"]})";
   return run;
 }
 
@@ -84,7 +84,7 @@ TEST(InputTrace, IsReadBackAsItWas) {
 
 TEST(InputTrace, IsALineAnEvent) {
   const std::string program =
-      "pipesim-input-program 1\nbatches 1\n\nrank 0\n"
+      "pipesim-program 1\nbatches 1\n\nrank 0\n"
       "host      NEXT0\nmemcpy    COPY0\ndata_dist SPLITS0 after COPY0\n"
       "host      READ0 after SPLITS0\ndata_dist IDS0\ncompute   BOTTOM0\n"
       "compute   LOOKUP0 after IDS0\ncompute   OUTPUT0\ncompute   TOP0\n"
@@ -106,7 +106,7 @@ TEST(InputTrace, IsALineAnEvent) {
   std::string quoted;  // of the program, on one line
   for (const char c : program) quoted += c == '\n' ? std::string("\\n") : std::string(1, c);
   EXPECT_EQ(text.substr(0, text.find('\n')),
-            R"({"displayTimeUnit":"ms","metadata":{"pipesim":{"format":"pipesim-input-trace",)"
+            R"({"displayTimeUnit":"ms","metadata":{"pipesim":{"format":"pipesim-trace",)"
             R"("version":1,"source":"predicted","input_pipeline":"plain","program":")" +
                 quoted + R"("}},"traceEvents":[)");
   EXPECT_EQ(text.substr(first + 1, text.find("READ0\",\"cat\":\"host") - first - 1),
@@ -209,21 +209,35 @@ std::string error_with(const std::string& what, const std::string& instead,
   return error;
 }
 
+TEST(InputTrace, IsReadByItsOldName) {
+  const testing::TemporaryFolder folder;
+  const InputRun run = small_run();
+  write_input_trace(run, folder / "t.json");
+  std::string text = read_file(folder / "t.json");
+  for (const std::string name : {"pipesim-trace", "pipesim-program"}) {
+    const std::string old = "pipesim-input" + name.substr(name.find('-'));
+    text.replace(text.find(name), name.size(), old);
+  }
+  write_file(folder / "old.json", text);
+  EXPECT_TRUE(is_input_trace(folder / "old.json"));
+  EXPECT_EQ(read_input_run(folder / "old.json").spans, run.spans);
+}
+
 TEST(InputTrace, RefusesWhatIsWrong) {
-  EXPECT_EQ(error_with("pipesim-input-trace", "pipesim-trace"),
-            "t.json: it is not a trace of an input pipeline: metadata.pipesim.format is not "
-            "'pipesim-input-trace'");
+  EXPECT_EQ(error_with("\"input_pipeline\"", "\"schedule\""),
+            "t.json: it is not a trace of an input pipeline: metadata.pipesim has no "
+            "input_pipeline");
   EXPECT_EQ(error_with("\"version\":1", "\"version\":2"),
-            "t.json: metadata.pipesim:1:43: version: this program reads version 1");
+            "t.json: metadata.pipesim:1:37: version: this program reads version 1");
   EXPECT_EQ(
       error_with("predicted", "guessed"),
-      "t.json: metadata.pipesim:1:54: source: 'guessed' is neither 'predicted' nor 'measured'");
+      "t.json: metadata.pipesim:1:48: source: 'guessed' is neither 'predicted' nor 'measured'");
   EXPECT_EQ(error_with("\"model\"", "\"modul\""),
-            "t.json: metadata.pipesim:1:105: unknown key 'modul'; known, nearest first: model, "
+            "t.json: metadata.pipesim:1:99: unknown key 'modul'; known, nearest first: model, "
             "costs, format, losses, memory, source, device, program, cluster, version, transport, "
             "batch_size, input_pipeline");
   EXPECT_EQ(error_with("COPY0\\n", "COPY7\\n"),
-            "t.json: metadata.pipesim:1:167: program:7: SPLITS0 waits for COPY0, which its rank "
+            "t.json: metadata.pipesim:1:161: program:7: SPLITS0 waits for COPY0, which its rank "
             "has not called before it");
   EXPECT_EQ(error_with("\"kind\":\"COPY\",\"batch\":1", "\"kind\":\"COPY\",\"batch\":2"),
             "t.json: event 133: COPY2 of rank 1 is given twice");
@@ -245,9 +259,9 @@ TEST(InputTrace, RefusesWhatIsWrong) {
             "t.json: event 24: called_ns must be a whole number, not ''");
   EXPECT_EQ(error_with("\n]}\n", ""), "t.json: it breaks off in the middle");
   EXPECT_EQ(error_with("\"losses\":[", "\"losses\":[1,", measured_run()),
-            "t.json: metadata.pipesim:1:315: losses: it has a number per batch");
+            "t.json: metadata.pipesim:1:309: losses: it has a number per batch");
   EXPECT_EQ(error_with("\"memory\":[", "\"memory\":[{},", measured_run()),
-            "t.json: metadata.pipesim:1:182: memory[0]: key 'tables' is missing");
+            "t.json: metadata.pipesim:1:176: memory[0]: key 'tables' is missing");
 }
 
 // Sums of times, over calls and over ranks, and of bytes have room in 64 bits.
@@ -289,7 +303,8 @@ TEST(InputTrace, IsToldFromOtherTraces) {
   write_file(folder / "ours.json",
              R"({"metadata":{"pipesim":{"format":"pipesim-trace"}},"traceEvents":[]})");
   write_file(folder / "behind.json",
-             R"({"traceEvents":[],"metadata":{"pipesim":{"format":"pipesim-input-trace"}}})");
+             R"({"traceEvents":[],"metadata":{"pipesim":{"format":"pipesim-trace",)"
+             R"("input_pipeline":"base"}}})");
   EXPECT_FALSE(is_input_trace(folder / "other.json"));
   EXPECT_FALSE(is_input_trace(folder / "ours.json"));
   EXPECT_FALSE(is_input_trace(folder.path().string()));

@@ -305,9 +305,9 @@ bool JsonMembers::boolean_or(std::string_view key, bool fallback) {
   return fallback;
 }
 
-void JsonMembers::format(std::string_view name, std::int64_t version) {
+void JsonMembers::format(std::string_view name, std::int64_t version, std::string_view old_name) {
   const JsonCursor given = required("format");
-  if (given.string() != name) {
+  if (given.string() != name && (old_name.empty() || given.string() != old_name)) {
     given.fail(fmt::format("{} is not '{}'", quote(given.string()), name));
   }
   const JsonCursor number = required("version");

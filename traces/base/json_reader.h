@@ -89,8 +89,8 @@ class JsonMembers {
   std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t least,
                           std::int64_t most);
   bool boolean_or(std::string_view key, bool fallback);
-  // Requires `format` to be that name and `version` that number.
-  void format(std::string_view name, std::int64_t version);
+  // Requires `format` to be that name, or what it was called before, and `version` that number.
+  void format(std::string_view name, std::int64_t version, std::string_view old_name = {});
   // Calls `use` with the member if present.
   template <typename Use>
   void optional(std::string_view key, Use use) {

@@ -17,11 +17,10 @@
 #include "traces/base/text.h"
 #include "traces/input_clocks.h"
 #include "traces/read/chrome_reader.h"
+#include "traces/read/own_metadata.h"
 
 namespace pipesim {
 namespace {
-
-constexpr std::string_view input_trace_format = "pipesim-input-trace";
 
 // An action as read from an event.
 struct ToldAction {
@@ -31,16 +30,6 @@ struct ToldAction {
   std::optional<InputStream> stream;  // if given
   InputSpan span;
 };
-
-std::optional<JsonSlice> input_metadata(const ChromeTrace& trace) {
-  const auto member = trace.members.find("metadata");
-  if (member == trace.members.end()) return std::nullopt;
-  const auto pipesim = JsonSlice(member->second).find("pipesim");
-  if (!pipesim || !pipesim->is_object()) return std::nullopt;
-  const auto format = pipesim->find("format");
-  if (!format || format->string() != input_trace_format) return std::nullopt;
-  return pipesim;
-}
 
 class InputTraceReader {
  public:
@@ -53,8 +42,8 @@ class InputTraceReader {
     const auto metadata = input_metadata(trace);
     if (!metadata) {
       throw input_error(fmt::format(
-          "{}: it is not a trace of an input pipeline: metadata.pipesim.format is not '{}'", path_,
-          input_trace_format));
+          "{}: it is not a trace of an input pipeline: metadata.pipesim has no input_pipeline",
+          path_));
     }
     if (trace.truncated) throw input_error(path_ + ": it breaks off in the middle");
     read_metadata(*metadata);
@@ -110,7 +99,7 @@ class InputTraceReader {
     const JsonValue document = parse_json(text, name);
     const JsonCursor cursor(document, name);
     JsonMembers members(cursor);
-    members.format(input_trace_format, 1);
+    members.format(trace_format, 1, old_input_format);
     const JsonCursor source = members.required("source");
     run_.is_measured = source.string() == "measured";
     if (!run_.is_measured && source.string() != "predicted") {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "traces/base/error.h"
-#include "traces/base/json_slice.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -170,21 +169,35 @@ void place_stages(const Members& members, OwnMetadata& own) {
       members.integer("microbatches", members.require("microbatches"), 1, most_results / stages));
 }
 
-}  // namespace
-
-std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTrace& trace) {
+std::optional<JsonSlice> pipesim_metadata(const ChromeTrace& trace) {
   const auto member = trace.members.find("metadata");
   if (member == trace.members.end()) return std::nullopt;
-  const auto pipesim = JsonSlice(member->second).find("pipesim");
+  return JsonSlice(member->second).find("pipesim");
+}
+
+}  // namespace
+
+std::optional<JsonSlice> input_metadata(const ChromeTrace& trace) {
+  const auto own = pipesim_metadata(trace);
+  if (!own || !own->is_object()) return std::nullopt;
+  const auto format = own->find("format");
+  if (!format) return std::nullopt;
+  const bool is_input = format->string() == old_input_format ||
+                        (format->string() == trace_format && own->find("input_pipeline"));
+  return is_input ? own : std::nullopt;
+}
+
+std::optional<OwnMetadata> own_metadata(const std::string& path, const ChromeTrace& trace) {
+  const auto pipesim = pipesim_metadata(trace);
   if (!pipesim) return std::nullopt;
-  const auto format = pipesim->find("format");
-  if (format && format->string() == "pipesim-input-trace") {
+  if (input_metadata(trace)) {
     throw input_error(
         path +
         ": it is the trace of an input pipeline, which stands by itself; give it as a "
         "file, alone, or with another of these");
   }
-  if (!format || format->string() != "pipesim-trace") return std::nullopt;
+  const auto format = pipesim->find("format");
+  if (!format || format->string() != trace_format) return std::nullopt;
 
   const Members members(*pipesim, path, "metadata.pipesim");
   if (members.integer("version", members.require("version"), 0, max_count) != 1) {
