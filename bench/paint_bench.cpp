@@ -67,7 +67,7 @@ void paint_full_picture(benchmark::State& state) {
     }
     list.strips.push_back(std::move(strip));
   }
-  for (int i = 0; i < most_labels; ++i) {
+  for (int i = 0; i < max_labels; ++i) {
     DrawList::Text text;
     text.x = i % 25 * 75;
     text.y = i / 25 * 32;
@@ -76,7 +76,7 @@ void paint_full_picture(benchmark::State& state) {
     text.text = std::to_string(i % 16) + "F" + std::to_string(i);
     list.texts.push_back(std::move(text));
   }
-  for (int i = 0; i < most_arrows; ++i) {
+  for (int i = 0; i < max_arrows; ++i) {
     DrawList::Line line{i * 7, i % 60 * 16, i * 7 + 40, i % 60 * 16 + 60, 0x606060};
     line.arrow = true;
     list.lines.push_back(line);

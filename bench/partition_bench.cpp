@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "sim/plan/bottleneck.h"
+#include "sim/partition/bottleneck.h"
 #include "sim/schedule/family.h"
 
 namespace pipesim {

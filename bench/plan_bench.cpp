@@ -11,7 +11,7 @@
 #include <random>
 #include <string>
 
-#include "sim/planner/search.h"
+#include "sim/plan/search.h"
 
 namespace {
 

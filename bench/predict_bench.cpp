@@ -2,9 +2,9 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/problem.h"
+#include "sim/advice/candidates.h"
 #include "sim/cost/recut.h"
 #include "sim/engine/simulate.h"
-#include "sim/plan/candidates.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"

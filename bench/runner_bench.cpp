@@ -36,7 +36,7 @@ void run_program(benchmark::State& state) {
   LocalWorld world(1);
   const auto device = make_device("cpu");
   Worker worker(training, *device, world.transport(0), Clock(),
-                [](Pool&, Recorder&, Beside&, const std::function<void()>&) {
+                [](Pool&, Recorder&, OverlappedCollectives&, const std::function<void()>&) {
                   return std::make_unique<Idle>();
                 });
   int iteration = 0;

@@ -16,7 +16,7 @@
 #include "gui/tables/report.h"
 #include "gui/window/main_window.h"
 #include "gui/window/screenshot.h"
-#include "sim/input/profile_flags.h"
+#include "sim/flags/profile_flags.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 #include "traces/command/command_line.h"
@@ -51,9 +51,9 @@ TimeRange parse_range(const std::string& text) {
   }
   const TimeRange range{parse_time_ns(text.substr(0, dots), "--range"),
                         parse_time_ns(text.substr(dots + 2), "--range")};
-  if (range.length_ns() < least_range_ns) {
+  if (range.length_ns() < min_range_ns) {
     throw input_error(fmt::format("--range: {} is shorter than {}; its end must be later",
-                                  quote(text), format_time(least_range_ns)));
+                                  quote(text), format_time(min_range_ns)));
   }
   return range;
 }

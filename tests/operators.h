@@ -17,7 +17,7 @@ struct Shape {
   std::int64_t columns;
 };
 
-// Beside, below and above the widths of vectors and of internal chunks.
+// OverlappedCollectives, below and above the widths of vectors and of internal chunks.
 inline const std::vector<Shape> shapes{{1, 1},  {3, 1},   {1, 7},   {5, 15}, {2, 16},
                                        {9, 17}, {4, 100}, {3, 129}, {2, 515}};
 

@@ -19,7 +19,7 @@ std::string RandomLayout::text() const {
 }
 
 RandomLayout random_layout(std::mt19937_64& random, const TemporaryFolder& folder) {
-  constexpr int most_ranks = 8;
+  constexpr int max_ranks = 8;
   const Schedule schedule = random_schedule(random);
   const std::string program = folder / "program.csv";
   write_file(program, to_csv(schedule));
@@ -33,7 +33,7 @@ RandomLayout random_layout(std::mt19937_64& random, const TemporaryFolder& folde
   write_file(model_file, to_json(model));
 
   RandomLayout layout;
-  const int most = most_ranks / schedule.ranks();
+  const int most = max_ranks / schedule.ranks();
   const int shards = most >= 2 && random() % 2 == 0 ? 2 : 1;
   const auto replicas = static_cast<int>(pick(random, 1, most / shards));
   layout.ranks = replicas * shards * schedule.ranks();

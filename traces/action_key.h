@@ -15,10 +15,10 @@ namespace pipesim {
 // the same stage. Ordered by these, in this order.
 class ActionKey {
  public:
-  static constexpr std::int32_t most_replicas = 1 << 14;
+  static constexpr std::int32_t max_replicas = 1 << 14;
 
   ActionKey() = default;
-  // Iterations from -1 on, up to max_index; replicas below most_replicas.
+  // Iterations from -1 on, up to max_index; replicas below max_replicas.
   explicit constexpr ActionKey(const Action& action, std::int64_t iteration = 0,
                                std::int32_t replica = 0)
       : high_(bits(iteration + 1) << 33 | bits(static_cast<int>(action.kind)) << 26 |

@@ -103,8 +103,8 @@ std::vector<std::int64_t> righting_shifts(const LeastTransfers& least, std::int6
   for (const auto& [pair, took_ns] : least.pairs()) worst = std::max(worst, least_ns - took_ns);
   if (worst == 0) return {};
   // No shift is larger than the lacks of a path together, which must fit in 64 bits.
-  constexpr std::int64_t most_ns = std::int64_t{1} << 60;
-  if (worst > most_ns / std::max(1, least.clocks())) {
+  constexpr std::int64_t max_ns = std::int64_t{1} << 60;
+  if (worst > max_ns / std::max(1, least.clocks())) {
     warnings.add(fmt::format("transfers that arrive up to {} before they were sent: clocks are "
                              "unrelated, and times of different ranks cannot be compared",
                              format_time(worst)),

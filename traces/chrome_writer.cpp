@@ -431,7 +431,7 @@ class ChromeTraceWriter::Impl {
     append_exchange(action);
     if (is_measured_) {
       fmt::format_to(std::back_inserter(out_), R"(,"queued_ns":{})", span.queued_ns);
-      append_taken(span.taken_ns);
+      append_taken(span.preempted_ns);
     }
     out_ += "}}";
   }
@@ -454,7 +454,7 @@ class ChromeTraceWriter::Impl {
         span.layer, kind_name(span.kind), span.action.stage, span.action.microbatch, span.iteration,
         span.rank, span.again ? R"(,"again":true)" : "");
     append_replica();
-    append_taken(span.taken_ns);
+    append_taken(span.preempted_ns);
     out_ += "}}";
   }
 
@@ -490,8 +490,9 @@ class ChromeTraceWriter::Impl {
                    own.hidden_ns);
   }
 
-  void append_taken(std::int64_t taken_ns) {
-    if (taken_ns > 0) fmt::format_to(std::back_inserter(out_), R"(,"taken_ns":{})", taken_ns);
+  void append_taken(std::int64_t preempted_ns) {
+    if (preempted_ns > 0)
+      fmt::format_to(std::back_inserter(out_), R"(,"taken_ns":{})", preempted_ns);
   }
 
   // One number per transfer, the same at both ends.

@@ -53,11 +53,11 @@ std::string_view input_group_name(InputGroup group) {
 }
 
 std::optional<Action> parse_input_action(std::string_view text) {
-  constexpr std::size_t most_digits = 9;
+  constexpr std::size_t max_digits = 9;
   const std::size_t length = std::min(text.find_first_of("0123456789"), text.size());
   const auto kind = parse_input_kind(text.substr(0, length));
   const std::string_view digits = text.substr(length);
-  if (!kind || digits.empty() || digits.size() > most_digits) return std::nullopt;
+  if (!kind || digits.empty() || digits.size() > max_digits) return std::nullopt;
   Action action = input_action(*kind, 0);
   const auto [end, failed] =
       std::from_chars(digits.data(), digits.data() + digits.size(), action.microbatch);

@@ -169,8 +169,8 @@ std::int64_t steady_iteration(const InputRun& run, std::int64_t makespan_ns) {
 
 void check_sums(const InputRun& run, const std::string& where) {
   const auto ranks = static_cast<std::int64_t>(std::max<std::size_t>(run.spans.size(), 1));
-  const std::int64_t latest_ns = most_input_ns / ranks;
-  std::int64_t left_ns = most_input_ns;
+  const std::int64_t latest_ns = max_input_ns / ranks;
+  std::int64_t left_ns = max_input_ns;
   for (const auto& spans : run.spans) {
     for (const InputSpan& span : spans) {
       for (const std::int64_t ns : {span.end_ns - span.start_ns, span.issued_ns - span.called_ns}) {

@@ -111,11 +111,11 @@ class RankCheck {
         return fault(place, fmt::format("{} is for batch {}, but batches are 0 to {}",
                                         to_text(action), action.microbatch, program_.batches - 1));
       }
-      if (call.after.size() > InputCall::most_awaited) {
+      if (call.after.size() > InputCall::max_awaited) {
         return fault(place,
                      fmt::format("{} waits for {} calls, more than {}; leave out those that "
                                  "others of them come after",
-                                 to_text(action), call.after.size(), InputCall::most_awaited));
+                                 to_text(action), call.after.size(), InputCall::max_awaited));
       }
       if (is_of_host(action.kind) != (call.stream == InputStream::host)) {
         return fault(place,

@@ -18,12 +18,12 @@
 namespace pipesim {
 
 struct InputCall {
-  static constexpr std::size_t most_awaited = 64;
+  static constexpr std::size_t max_awaited = 64;
 
   Action action;
   InputStream stream = InputStream::compute;
   // What it waits for besides the earlier calls of its stream: indices in the same rank's list,
-  // before its own, ascending, at most most_awaited.
+  // before its own, ascending, at most max_awaited.
   std::vector<std::uint32_t> after;
 
   bool operator==(const InputCall&) const = default;
@@ -32,7 +32,7 @@ struct InputCall {
 using InputCalls = std::vector<InputCall>;
 
 // Limits of a program, and of the costs given for one.
-inline constexpr int most_input_ranks = 1 << 12;
+inline constexpr int max_input_ranks = 1 << 12;
 
 struct InputProgram {
   std::string name;
@@ -40,7 +40,7 @@ struct InputProgram {
   int accumulate = 1;  // batches per step of the dense part
   // Whether rows are looked up before the previous batch's update: one batch stale.
   bool is_stale = false;
-  std::vector<InputCalls> calls;  // by rank, at most most_input_ranks
+  std::vector<InputCalls> calls;  // by rank, at most max_input_ranks
 
   int ranks() const { return static_cast<int>(calls.size()); }
   std::int64_t size() const;  // calls of all ranks

@@ -120,8 +120,8 @@ class InputProgramReader {
     if (ends.size() > 2 || first != next || last < first) {
       fail(fmt::format("rank {} comes next, not {}", next, quote(words[1])));
     }
-    if (last >= most_input_ranks) {
-      fail(fmt::format("there are at most {}, so no rank {}", plural(most_input_ranks, "rank"),
+    if (last >= max_input_ranks) {
+      fail(fmt::format("there are at most {}, so no rank {}", plural(max_input_ranks, "rank"),
                        last));
     }
     finish_ranks();

@@ -18,8 +18,8 @@ namespace pipesim {
 
 // Limit so that sums fit in 64 bits: of the times of all calls, of all ranks' makespans, and of
 // each part of a rank's memory.
-inline constexpr std::int64_t most_input_ns = std::int64_t{1} << 62;  // 146 years
-inline constexpr std::int64_t most_input_bytes = std::int64_t{1} << 60;
+inline constexpr std::int64_t max_input_ns = std::int64_t{1} << 62;  // 146 years
+inline constexpr std::int64_t max_input_bytes = std::int64_t{1} << 60;
 
 // One call.
 struct InputSpan {
@@ -117,7 +117,7 @@ struct InputWait {
 // All of a rank's, in the order of time.
 std::vector<InputWait> waits_of(const InputRun& run, int rank);
 
-// Throws an input error, which begins with `where`, if times are beyond most_input_ns. Expects
+// Throws an input error, which begins with `where`, if times are beyond max_input_ns. Expects
 // spans that do not end before they start.
 void check_sums(const InputRun& run, const std::string& where);
 

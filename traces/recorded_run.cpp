@@ -58,15 +58,15 @@ Metrics RecordedRun::metrics(std::size_t iteration) const {
                  microbatches, own.start_ns);
 }
 
-double taken_fraction(std::span<const Span> spans) {
-  double taken_ns = 0;
+double preempted_fraction(std::span<const Span> spans) {
+  double preempted_ns = 0;
   double computed_ns = 0;
   for (const Span& span : spans) {
     if (!is_compute(span.action.kind)) continue;
-    taken_ns += static_cast<double>(span.taken_ns);
+    preempted_ns += static_cast<double>(span.preempted_ns);
     computed_ns += static_cast<double>(span.end_ns - span.start_ns);
   }
-  return computed_ns > 0 ? taken_ns / computed_ns : 0;
+  return computed_ns > 0 ? preempted_ns / computed_ns : 0;
 }
 
 IterationExtent extent_of(std::span<const Span> spans) {

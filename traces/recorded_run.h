@@ -152,7 +152,7 @@ Metrics input_bubbles(const InputRun& inputs);
 // Measured: the share of the ranks' compute time in which other processes used their processors.
 // From `disturbed` on, the run should be measured again.
 inline constexpr double disturbed = 0.02;
-double taken_fraction(std::span<const Span> spans);
+double preempted_fraction(std::span<const Span> spans);
 
 // For the spans of one iteration; both 0 if all are transfers.
 struct IterationExtent {

@@ -7,7 +7,7 @@
 
 namespace pipesim {
 
-// The object under metadata.pipesim (FORMAT.md), on one line. own_metadata() reads it.
+// The object under metadata.pipesim (FORMAT.md), on one line. native_metadata() reads it.
 std::string metadata_json(const RecordedRun& run);
 
 }  // namespace pipesim

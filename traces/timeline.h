@@ -32,7 +32,7 @@ struct Span {
   // Measured: how long the rank waited at the action for its input before it started.
   std::int64_t queued_ns = 0;
   // Measured: for how much of it other processes used its processor.
-  std::int64_t taken_ns = 0;
+  std::int64_t preempted_ns = 0;
 
   // Whether an input came from another rank.
   bool has_input() const {
@@ -51,7 +51,7 @@ struct LayerSpan {
   Action action;        // that it is a part of
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t taken_ns = 0;  // for how much of it other processes used its processor
+  std::int64_t preempted_ns = 0;  // for how much of it other processes used its processor
 };
 
 // The exchange of ranks that share the layers of a stage.

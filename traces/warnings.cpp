@@ -9,9 +9,9 @@
 namespace pipesim {
 
 void Warnings::add(std::string_view what, std::string_view place, std::int64_t count) {
-  constexpr std::size_t most_kinds = 100;
+  constexpr std::size_t max_kinds = 100;
   auto known = std::ranges::find(kinds_, what, &Kind::what);
-  if (known == kinds_.end() && kinds_.size() >= most_kinds) {
+  if (known == kinds_.end() && kinds_.size() >= max_kinds) {
     what = "other oddities";
     known = std::ranges::find(kinds_, what, &Kind::what);
   }

@@ -38,7 +38,7 @@ struct Shapes {
   OperatorShape operators;
   Effort effort;
   double block_ms = 500;  // how long a block is repeated
-  int most_rounds = 15;
+  int max_rounds = 15;
 };
 
 Shapes shapes_of(Number precision, bool small) {
@@ -56,7 +56,7 @@ Shapes shapes_of(Number precision, bool small) {
     shapes.operators = {64, 64, 32, 100, 16, precision};
     shapes.effort = {2, 0};
     shapes.block_ms = 0;
-    shapes.most_rounds = 2;
+    shapes.max_rounds = 2;
     return shapes;
   }
   const bool wide = precision == Number::float32;
@@ -109,20 +109,20 @@ void measure_block(Device& device, const BlockShape& shape, const Shapes& shapes
   };
   round(2);
   const double one = round(2);
-  constexpr int most_blocks = 8;
-  round(most_blocks);
+  constexpr int max_blocks = 8;
+  round(max_blocks);
   totals.clear();
   for (auto& lap : laps) lap.clear();
-  const int rounds = std::clamp(static_cast<int>(shapes.block_ms / (one * most_blocks)),
-                                std::min(3, shapes.most_rounds), shapes.most_rounds);
-  for (int i = 0; i < rounds; ++i) round(most_blocks);
+  const int rounds = std::clamp(static_cast<int>(shapes.block_ms / (one * max_blocks)),
+                                std::min(3, shapes.max_rounds), shapes.max_rounds);
+  for (int i = 0; i < rounds; ++i) round(max_blocks);
   print_line(fmt::format(
       R"({{"who": "pipesim", "what": "block", "precision": "{}", "hidden": {}, "heads": {}, "batch": {}, )"
       R"("sequence": {}, "F_ms": {:.6f}, "I_ms": {:.6f}, "W_ms": {:.6f}, "ms": {:.6f}, )"
       R"("least_ms": {:.6f}, "repeats": {}}})",
       name_of(shape.precision), shape.hidden, shape.heads, shape.batch, shape.sequence,
       median(laps[0]), median(laps[1]), median(laps[2]), median(totals),
-      *std::ranges::min_element(totals), rounds * most_blocks));
+      *std::ranges::min_element(totals), rounds * max_blocks));
 }
 
 void measure_attention(Device& device, const AttentionShape& shape, Number precision,

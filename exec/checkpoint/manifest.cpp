@@ -48,7 +48,7 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   JsonMembers members(JsonCursor(document, path));
   members.format("pipesim-checkpoint", manifest_version);
   Manifest manifest;
-  manifest.iteration = members.required("iteration").integer(0, most_iterations);
+  manifest.iteration = members.required("iteration").integer(0, max_iterations);
   const JsonCursor training = members.required("training");
   if (training.value().get_if<JsonValue::Object>() == nullptr) training.fail("must be an object");
   manifest.training = json_text(training.value());

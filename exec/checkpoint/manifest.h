@@ -27,7 +27,7 @@ struct Manifest {
 
 inline constexpr std::string_view manifest_name = "manifest.json";
 inline constexpr std::int64_t manifest_version = 1;
-inline constexpr std::int64_t most_iterations = 1'000'000'000'000;
+inline constexpr std::int64_t max_iterations = 1'000'000'000'000;
 
 std::string to_text(const Manifest& manifest);
 // A manifest that is incomplete, of another version, or that names files outside of its folder, is

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t length_bytes = 8;
 // safetensors' own limit.
-constexpr std::int64_t most_header_bytes = 100'000'000;
+constexpr std::int64_t max_header_bytes = 100'000'000;
 constexpr std::int64_t boundary = 64;
 
 static_assert(std::endian::native == std::endian::little, "numbers stand as they are in memory");
@@ -114,7 +114,7 @@ TensorFile read_tensor_header(std::span<const std::byte> file, const std::string
   if (size < length_bytes) refuse("it has no header");
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), length_bytes);
-  if (length > static_cast<std::uint64_t>(std::min(size - length_bytes, most_header_bytes))) {
+  if (length > static_cast<std::uint64_t>(std::min(size - length_bytes, max_header_bytes))) {
     refuse(fmt::format("its header has {} bytes, and the file {}", length, size));
   }
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + length_bytes, length);

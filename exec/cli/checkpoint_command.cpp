@@ -22,7 +22,7 @@ namespace {
 
 std::optional<std::int64_t> iteration_of(const CheckpointCommandFlags& flags) {
   if (!flags.iteration) return std::nullopt;
-  return parse_number<std::int64_t>(*flags.iteration, "--iteration", 0, most_iterations,
+  return parse_number<std::int64_t>(*flags.iteration, "--iteration", 0, max_iterations,
                                     "a whole number from 0");
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int usual_batches = 16;
 constexpr std::int64_t usual_batch_size = 256;
-constexpr int most_threaded_ranks = 1024;
+constexpr int max_threaded_ranks = 1024;
 
 // Without --input-pipeline itself and --ranks, which other commands have, too.
 std::vector<FlagHelp> own_input_flags(InputFlags& flags) {
@@ -210,8 +210,8 @@ int count_input_ranks(const Flags& flags) {
     throw input_error(
         "--ranks is missing: give the number of ranks, or start them with mpirun -n P pipeexec");
   }
-  if (ranks > most_threaded_ranks) {
-    throw input_error(fmt::format("--ranks {}: at most {} threads", ranks, most_threaded_ranks));
+  if (ranks > max_threaded_ranks) {
+    throw input_error(fmt::format("--ranks {}: at most {} threads", ranks, max_threaded_ranks));
   }
   return ranks;
 }

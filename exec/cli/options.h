@@ -11,8 +11,8 @@
 #include "exec/run/training.h"
 #include "exec/transport/launch.h"
 #include "exec/transport/tcp.h"
-#include "sim/cost/estimate/replica_flags.h"
-#include "sim/schedule/choice.h"
+#include "sim/flags/replica_flags.h"
+#include "sim/flags/schedule_choice.h"
 #include "traces/command/command_line.h"
 
 namespace pipesim::exec {

@@ -11,7 +11,7 @@
 namespace pipesim::exec {
 namespace {
 
-constexpr int most_ranks = 1024;
+constexpr int max_ranks = 1024;
 
 // --rank counts from 0.
 int parse_rank(std::string_view text, int ranks) {
@@ -60,9 +60,8 @@ std::optional<TcpPlace> find_place(const Flags& flags, const std::optional<Launc
         "--transport tcp: which rank is this? Give --rank R --ranks P --master HOST:PORT, or start "
         "it with torchrun or srun");
   }
-  if (place.ranks > most_ranks) {
-    throw input_error(
-        fmt::format("--transport tcp: {} ranks; at most {}", place.ranks, most_ranks));
+  if (place.ranks > max_ranks) {
+    throw input_error(fmt::format("--transport tcp: {} ranks; at most {}", place.ranks, max_ranks));
   }
   std::optional<Master> master;
   if (flags.master) {

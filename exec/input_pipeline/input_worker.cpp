@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "exec/input_pipeline/lane_exchange.h"
-#include "exec/run/short_turns.h"
+#include "exec/run/scheduler_slice.h"
 #include "traces/base/error.h"
 #include "traces/base/threads.h"
 

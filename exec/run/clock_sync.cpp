@@ -18,7 +18,7 @@ namespace {
 __extension__ using Wide = __int128;
 
 constexpr std::int64_t one_second = 1'000'000'000;
-constexpr int most_round_trips = 200;
+constexpr int max_round_trips = 200;
 constexpr std::int64_t longest_reading_ns = 50'000'000;
 
 // NTP lets a clock gain or lose at most 500 us per second, so two differ by at most twice that.
@@ -73,7 +73,7 @@ ClockReading ask_time(Transport& transport, const Clock& clock) {
   std::int64_t since = 0;
   std::int64_t until = 0;
   const std::int64_t goes_on = 1;
-  for (int trip = 0; trip < most_round_trips && until - since <= longest_reading_ns; ++trip) {
+  for (int trip = 0; trip < max_round_trips && until - since <= longest_reading_ns; ++trip) {
     std::int64_t told = 0;
     const Ticket answer = transport.receive(0, clock_tag, bytes_of_one(told));
     const std::int64_t asked = clock.now_ns();

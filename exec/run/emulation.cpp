@@ -23,7 +23,7 @@ std::string_view pace_name(EmulationPace pace) {
 }
 
 Emulation::Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool,
-                     Recorder& recorder, Beside& beside)
+                     Recorder& recorder, OverlappedCollectives& beside)
     : training_(training),
       program_(training.program),
       costs_(*training.costs),

@@ -36,7 +36,7 @@ class Emulation final : public Workload {
   // `training` must have costs; all must outlive it. Activations are counted in `pool`, not
   // allocated.
   Emulation(const TrainingJob& training, RankGroups& groups, Pool& pool, Recorder& recorder,
-            Beside& beside);
+            OverlappedCollectives& beside);
 
   void start_iteration(int iteration) override;
   void await_start(const Action& action, const Tensor& input) override;
@@ -96,7 +96,7 @@ class Emulation final : public Workload {
   Transport& whole_;
   Pool& pool_;
   Recorder& recorder_;
-  Beside& beside_;
+  OverlappedCollectives& beside_;
   Pool arrays_;  // for exchanged arrays
   Replicas replicas_;
   std::vector<std::unique_ptr<EmulatedStates>> states_;  // by chunk, if there are replicas

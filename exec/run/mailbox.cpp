@@ -22,7 +22,8 @@ namespace {
 }  // namespace
 
 Mailbox::Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
-                 Number type, Transport& transport, Pool& pool, Recorder& recorder, Beside& beside)
+                 Number type, Transport& transport, Pool& pool, Recorder& recorder,
+                 OverlappedCollectives& beside)
     : placement_(placement),
       microbatches_(microbatches),
       bytes_(std::move(bytes)),

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "exec/model/staging.h"
-#include "exec/run/beside.h"
+#include "exec/run/overlapped_collectives.h"
 #include "exec/run/recorder.h"
 #include "exec/transport/transport.h"
 #include "sim/schedule/placement.h"
@@ -31,7 +31,8 @@ class Mailbox {
   // `bytes` that each stage but the last sends to the next; the gradient that comes back has the
   // same size. Numbers are of that type. Collectives `beside` progress during waits.
   Mailbox(const Placement& placement, int microbatches, std::vector<std::int64_t> bytes,
-          Number type, Transport& transport, Pool& pool, Recorder& recorder, Beside& beside);
+          Number type, Transport& transport, Pool& pool, Recorder& recorder,
+          OverlappedCollectives& beside);
   // While an error unwinds, buffers may be posted: the transport abandons them.
   ~Mailbox();
   Mailbox(const Mailbox&) = delete;
@@ -129,7 +130,7 @@ class Mailbox {
   bool staged_;
   Staging staging_;
   Recorder& recorder_;
-  Beside& beside_;
+  OverlappedCollectives& beside_;
   std::size_t chunks_;              // on this rank
   std::vector<Buffer> in_;          // [direction][chunk that takes it][microbatch]
   std::vector<Buffer> out_;         // [direction][chunk that makes it][microbatch]

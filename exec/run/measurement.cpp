@@ -35,11 +35,11 @@ IterationRecord related(IterationRecord record, const ClockRelation& clock) {
     const std::int64_t reached_ns = clock.to_first(span.start_ns - span.queued_ns);
     for (std::int64_t* time : {&span.start_ns, &span.end_ns}) *time = clock.to_first(*time);
     span.queued_ns = span.start_ns - reached_ns;
-    span.taken_ns = std::min(span.taken_ns, span.end_ns - span.start_ns);
+    span.preempted_ns = std::min(span.preempted_ns, span.end_ns - span.start_ns);
   }
   for (LayerSpan& layer : record.layers) {
     for (std::int64_t* time : {&layer.start_ns, &layer.end_ns}) *time = clock.to_first(*time);
-    layer.taken_ns = std::min(layer.taken_ns, layer.end_ns - layer.start_ns);
+    layer.preempted_ns = std::min(layer.preempted_ns, layer.end_ns - layer.start_ns);
   }
   for (ExchangeSpan& exchange : record.exchanges) {
     for (std::int64_t* time : {&exchange.start_ns, &exchange.end_ns}) {
@@ -270,7 +270,7 @@ IterationRecord gather_iteration(Transport& transport, const Leaders& leaders,
   for (Span& span : result.spans) {
     if (!is_receive(span.action.kind)) continue;
     const Span& send = result.spans[index.find(peer_of(span.action)).value()];
-    span.end_ns = std::max(span.end_ns, send.start_ns + least_transfer_ns);
+    span.end_ns = std::max(span.end_ns, send.start_ns + min_transfer_ns);
     span.start_ns = std::clamp(send.start_ns, span.start_ns, span.end_ns);
   }
   join_inputs(result.spans, index);

@@ -35,7 +35,7 @@ std::vector<MeasuredTransfer> gather_transfers(Transport& transport, const Mesh&
                                                const ClockRelation& clock);
 
 // The least time from the start of a SEND to the end of its RECV.
-inline constexpr std::int64_t least_transfer_ns = 1;
+inline constexpr std::int64_t min_transfer_ns = 1;
 
 // The largest of each category of memory that any rank recorded.
 struct LargestBytes {

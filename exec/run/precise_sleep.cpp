@@ -21,9 +21,8 @@ void PreciseSleep::until(std::int64_t monotonic_ns) {
 }
 
 void PreciseSleep::learn(std::int64_t wake_ns) {
-  constexpr std::int64_t most_ns = 60'000;
-  const std::int64_t late_ns =
-      std::clamp<std::int64_t>(Clock::monotonic_ns() - wake_ns, 0, most_ns);
+  constexpr std::int64_t max_ns = 60'000;
+  const std::int64_t late_ns = std::clamp<std::int64_t>(Clock::monotonic_ns() - wake_ns, 0, max_ns);
   // Rises quickly and falls slowly: most sleeps end no later than that.
   usually_late_ns_ += (late_ns - usually_late_ns_) / (late_ns > usually_late_ns_ ? 4 : 16);
 }

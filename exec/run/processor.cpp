@@ -10,7 +10,7 @@
 namespace pipesim::exec {
 namespace {
 
-constexpr std::int64_t least_taken_ns = 5'000;
+constexpr std::int64_t min_taken_ns = 5'000;
 
 // This thread's CPU time. The system call may block the thread at its end: so the other clock is
 // read after it at the start, and before it at the end.
@@ -39,12 +39,12 @@ ProcessorWatch::ProcessorWatch(bool counts, const std::int64_t& waited_ns)
   since_ns_ = Clock::monotonic_ns();
 }
 
-std::int64_t ProcessorWatch::taken_ns() const {
+std::int64_t ProcessorWatch::preempted_ns() const {
   if (!counts_) return 0;
   const std::int64_t now_ns = Clock::monotonic_ns();
   const std::int64_t waited = *waited_ns_ - waited_before_ns_;
   const std::int64_t taken = now_ns - since_ns_ - (ran_ns() - ran_ns_) - waited;
-  return taken < least_taken_ns ? 0 : taken;
+  return taken < min_taken_ns ? 0 : taken;
 }
 
 }  // namespace pipesim::exec

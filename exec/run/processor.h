@@ -21,7 +21,7 @@ class ProcessorWatch {
 
   // Since construction. Less than the time of a thread switch counts as 0: the clocks are read one
   // after the other.
-  std::int64_t taken_ns() const;
+  std::int64_t preempted_ns() const;
 
  private:
   bool counts_;

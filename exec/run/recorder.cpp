@@ -27,13 +27,13 @@ void Recorder::finish_iteration() {
       Span& span = record.spans.emplace_back(Span{note.action, 0, 0, start, end});
       span.bytes = note.bytes;
       span.queued_ns = start - time_of(note.reached);
-      span.taken_ns = std::min(note.taken_ns, end - start);
+      span.preempted_ns = std::min(note.preempted_ns, end - start);
     }
     for (const LayerNote& note : layers_) {
       const std::int64_t start = time_of(note.start);
       const std::int64_t end = time_of(note.end);
       record.layers.push_back({0, 0, note.layer, note.kind, note.again, note.action, start, end,
-                               std::min(note.taken_ns, end - start)});
+                               std::min(note.preempted_ns, end - start)});
     }
     for (const ExchangeNote& note : exchanges_) {
       const std::int64_t start = time_of(note.start);

@@ -27,8 +27,8 @@ struct ActionNote {
   Instant reached;  // when the rank reached it; for a SEND: when its result was ready
   Instant start;
   Instant end;
-  std::int64_t bytes = 0;     // of a transfer
-  std::int64_t taken_ns = 0;  // of this thread's compute: see processor.h
+  std::int64_t bytes = 0;         // of a transfer
+  std::int64_t preempted_ns = 0;  // of this thread's compute: see processor.h
 };
 // A layer's part of a compute action.
 struct LayerNote {
@@ -38,7 +38,7 @@ struct LayerNote {
   bool again = false;   // a forward recomputed in a backward
   Instant start;
   Instant end;
-  std::int64_t taken_ns = 0;
+  std::int64_t preempted_ns = 0;
 };
 // An exchange with tensor-parallel ranks within a layer's part.
 struct ExchangeNote {
@@ -86,7 +86,7 @@ class Recorder {
   void wait(const Wait& wait) {
     const ProcessorWatch own = watch();
     wait();
-    waited_ns_ += own.taken_ns();
+    waited_ns_ += own.preempted_ns();
   }
   // The device's: when everything submitted so far has run.
   Instant mark() const { return {device_.mark(), true}; }

@@ -82,9 +82,9 @@ struct Verification {
   // If the order of sums is the same, so must the bits be. A library has its own order: gradients
   // that are only rounding errors, such as those of a key's bias, and the weights stepped by them,
   // can't be compared then, but losses and norms can.
-  static constexpr double most_by_library = 1e-5;
+  static constexpr double max_by_library = 1e-5;
   bool is_right(bool by_library) const {
-    return bitwise || (by_library && outcome_error <= most_by_library);
+    return bitwise || (by_library && outcome_error <= max_by_library);
   }
 };
 

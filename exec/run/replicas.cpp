@@ -20,7 +20,7 @@ std::vector<Range> parts_of(const Parts& parts, std::size_t segment, int sharers
 
 }  // namespace
 
-Replicas::Replicas(RankGroups& groups, Pool& pool, Beside& beside, const Ways& ways)
+Replicas::Replicas(RankGroups& groups, Pool& pool, OverlappedCollectives& beside, const Ways& ways)
     : groups_(groups), pool_(pool), beside_(beside), ways_(ways) {
   if (ways.by_library) library_ = groups.replicas.own_library_sums(pool.device());
   if (groups.sharers.ranks() > 1) gathers_ = groups.sharers.own_library_gathers(pool.device());
@@ -66,9 +66,10 @@ Action Replicas::next_of(SharedStates& stage, Kind kind) {
   return make_collective(stage.index(), kind, state_of(stage).count[kind]++);
 }
 
-Beside::Part Replicas::reduction_in_order(const SharedStates& stage, std::size_t segment) {
+OverlappedCollectives::Part Replicas::reduction_in_order(const SharedStates& stage,
+                                                         std::size_t segment) {
   const Slice gradients = stage.gradients(segment);
-  Beside::Part part;
+  OverlappedCollectives::Part part;
   Range own{0, gradients.size()};
   if (groups_.sharers.ranks() > 1) {
     SharedArray array{gradients, parts_of(stage.parts(), segment, groups_.sharers.ranks())};
@@ -86,9 +87,10 @@ Beside::Part Replicas::reduction_in_order(const SharedStates& stage, std::size_t
 
 // In one step, since a library's sums must start in the same order on all ranks, and second steps
 // would start whenever first ones end.
-Beside::Part Replicas::reduction_by_library(const SharedStates& stage, std::size_t segment) {
+OverlappedCollectives::Part Replicas::reduction_by_library(const SharedStates& stage,
+                                                           std::size_t segment) {
   const bool all_share = groups_.likes.ranks() == 1;
-  Beside::Part part;
+  OverlappedCollectives::Part part;
   part.steps.push_back(std::make_unique<LibraryReduction>(
       groups_.replicas, pool_,
       SharedArray{stage.gradients(segment),
@@ -98,8 +100,8 @@ Beside::Part Replicas::reduction_by_library(const SharedStates& stage, std::size
   return part;
 }
 
-Beside::Part Replicas::reduction_of(SharedStates& stage, std::size_t segment) {
-  Beside::Part part =
+OverlappedCollectives::Part Replicas::reduction_of(SharedStates& stage, std::size_t segment) {
+  OverlappedCollectives::Part part =
       library_ ? reduction_by_library(stage, segment) : reduction_in_order(stage, segment);
   part.in_turn = ways_.in_turn;
   int* reducing = nullptr;
@@ -155,11 +157,11 @@ void Replicas::make_room(Stage& stage, std::size_t layer) {
   store.make_gradients_in(made_.all(), layer);
 }
 
-Beside::Part Replicas::gather_of(const SharedStates& stage, std::size_t segment) {
+OverlappedCollectives::Part Replicas::gather_of(const SharedStates& stage, std::size_t segment) {
   SharedArray array{stage.operands(segment),
                     parts_of(stage.parts(), segment, groups_.sharers.ranks())};
   const int tag = beside_.next_tag();
-  Beside::Part part;
+  OverlappedCollectives::Part part;
   if (gathers_) {
     part.steps.push_back(
         std::make_unique<LibraryGather>(groups_.sharers, pool_, std::move(array), tag, *gathers_));
@@ -204,7 +206,7 @@ void Replicas::start_layer(Stage& stage, std::size_t layer) {
   store.place_own(layer);
   if (!state.gather) state.gather = beside_.open(std::nullopt);
   store.parts().for_each_in(store.range_of(layer), [&](std::size_t i) {
-    Beside::Part part = gather_of(stage, i);
+    OverlappedCollectives::Part part = gather_of(stage, i);
     int& gathering = state.gathering[place];
     ++gathering;
     part.end = [&gathering] { --gathering; };
@@ -236,7 +238,7 @@ bool Replicas::reshard(SharedStates& stage) {
     beside_.wait_until([&] { return state.gathering[0] + state.gathering[1] == 0; });
   }
   stage.release_whole();
-  const Beside::Id done = beside_.open(next_of(stage, Kind::RESHARD));
+  const OverlappedCollectives::Id done = beside_.open(next_of(stage, Kind::RESHARD));
   beside_.close(done);
   return true;
 }
@@ -244,7 +246,7 @@ bool Replicas::reshard(SharedStates& stage) {
 void Replicas::gather_stepped(SharedStates& stage) {
   const StateSplit& split = stage.split();
   if (!split.splits(1) || split.splits(3)) return;
-  const Beside::Id gather = beside_.open(std::nullopt);
+  const OverlappedCollectives::Id gather = beside_.open(std::nullopt);
   for (std::size_t i = 0; i < stage.parts().segments(); ++i) {
     beside_.add(gather, gather_of(stage, i));
   }

@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/run/beside.h"
+#include "exec/run/overlapped_collectives.h"
 #include "exec/run/rank_groups.h"
 #include "exec/run/shared_states.h"
 #include "exec/run/stage.h"
@@ -35,7 +35,7 @@ class Replicas {
     bool in_turn = false;   // segments are reduced one at a time, else all that are ready
   };
   // All must outlive it.
-  Replicas(RankGroups& groups, Pool& pool, Beside& beside, const Ways& ways);
+  Replicas(RankGroups& groups, Pool& pool, OverlappedCollectives& beside, const Ways& ways);
   // Allocates the room that reductions of these stages, all of the rank's, need all the time.
   void take_room(const std::vector<std::unique_ptr<Stage>>& stages);
 
@@ -69,9 +69,9 @@ class Replicas {
  private:
   struct State {
     bool is_expected = false;
-    std::optional<Beside::Id> reduction;  // in progress, or not polled since
-    std::size_t to_start = 0;             // segments of it, from the last one down
-    std::optional<Beside::Id> gather;
+    std::optional<OverlappedCollectives::Id> reduction;  // in progress, or not polled since
+    std::size_t to_start = 0;                            // segments of it, from the last one down
+    std::optional<OverlappedCollectives::Id> gather;
     std::array<std::optional<std::size_t>, 2>
         gathered;                        // layers, by place; maybe still in progress
     std::array<int, 2> gathering{};      // exchanges of these in progress
@@ -81,16 +81,16 @@ class Replicas {
   Action next_of(SharedStates& stage, Kind kind);
   // Starts the segments whose numbers are all at `begin` or later.
   void start_segments(SharedStates& stage, std::int64_t begin);
-  Beside::Part reduction_of(SharedStates& stage, std::size_t segment);
-  Beside::Part reduction_in_order(const SharedStates& stage, std::size_t segment);
-  Beside::Part reduction_by_library(const SharedStates& stage, std::size_t segment);
-  Beside::Part gather_of(const SharedStates& stage, std::size_t segment);
+  OverlappedCollectives::Part reduction_of(SharedStates& stage, std::size_t segment);
+  OverlappedCollectives::Part reduction_in_order(const SharedStates& stage, std::size_t segment);
+  OverlappedCollectives::Part reduction_by_library(const SharedStates& stage, std::size_t segment);
+  OverlappedCollectives::Part gather_of(const SharedStates& stage, std::size_t segment);
   void start_layer(Stage& stage, std::size_t layer);
   std::int64_t largest_receipt(const Parts& parts) const;
 
   RankGroups& groups_;
   Pool& pool_;
-  Beside& beside_;
+  OverlappedCollectives& beside_;
   std::unique_ptr<LibrarySums> library_;     // over replicas, if sums are the library's
   std::unique_ptr<LibraryGathers> gathers_;  // over sharers, if devices are linked
   Ways ways_;

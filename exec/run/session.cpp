@@ -224,7 +224,7 @@ std::int64_t shift_clocks(Transport& transport, const Mesh& mesh, const Recorder
   };
   LeastTransfers least(transport.ranks());
   for_each_transfer([&](int from, int to, std::int64_t took) { least.add(from, to, took); });
-  CausalShifts found = causal_shifts(least, least_transfer_ns);
+  CausalShifts found = causal_shifts(least, min_transfer_ns);
   const bool contradict = broadcast_value(transport, found.allowance_ns) > 0;
   const auto bytes = bytes_of(found.shift_ns);
   const auto shifts = values_of<std::int64_t>(broadcast(transport, {bytes.begin(), bytes.end()}));
@@ -233,7 +233,7 @@ std::int64_t shift_clocks(Transport& transport, const Mesh& mesh, const Recorder
   }
   std::int64_t impossible = 0;
   if (contradict) {
-    for_each_transfer([&](int, int, std::int64_t took) { impossible += took < least_transfer_ns; });
+    for_each_transfer([&](int, int, std::int64_t took) { impossible += took < min_transfer_ns; });
   }
   return impossible;
 }
@@ -367,7 +367,7 @@ RunResult run_session(const TrainingJob& training, Device& device, Transport& tr
   GroupTransport& pipeline = groups.pipeline;
   Worker worker(
       training, device, pipeline, clock,
-      [&](Pool& pool, Recorder& recorder, Beside& beside,
+      [&](Pool& pool, Recorder& recorder, OverlappedCollectives& beside,
           const std::function<void()>& poll) -> std::unique_ptr<Workload> {
         if (training.costs) {
           return std::make_unique<Emulation>(training, groups, pool, recorder, beside);

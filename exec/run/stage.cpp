@@ -43,7 +43,7 @@ auto Stage::timed(const Action& action, const Layer& layer, Kind kind, bool agai
   const auto note = [&] {
     if (recorder_.in_detail()) {
       layer_note.end = recorder_.mark();
-      layer_note.taken_ns = watch.taken_ns();
+      layer_note.preempted_ns = watch.preempted_ns();
       recorder_.add(layer_note);
     }
     between_layers_();

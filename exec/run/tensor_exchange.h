@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "exec/model/tensor_group.h"
-#include "exec/run/beside.h"
+#include "exec/run/overlapped_collectives.h"
 #include "exec/run/recorder.h"
 #include "exec/transport/group.h"
 
@@ -16,7 +16,8 @@ namespace pipesim::exec {
 class TensorExchange final : public TensorGroup {
  public:
   // All must outlive it.
-  TensorExchange(GroupTransport& group, Pool& pool, Recorder& recorder, Beside& beside)
+  TensorExchange(GroupTransport& group, Pool& pool, Recorder& recorder,
+                 OverlappedCollectives& beside)
       : group_(group), pool_(pool), recorder_(recorder), beside_(beside) {}
 
   int ranks() const override { return group_.ranks(); }
@@ -29,7 +30,7 @@ class TensorExchange final : public TensorGroup {
  private:
   struct Open {
     ExchangeNote note;
-    Beside::Id id;
+    OverlappedCollectives::Id id;
     Tensor room;  // for the others' numbers of the rank's part
   };
   Open start(GroupExchange what, const Slice& numbers, Steps steps);
@@ -38,7 +39,7 @@ class TensorExchange final : public TensorGroup {
   GroupTransport& group_;
   Pool& pool_;
   Recorder& recorder_;
-  Beside& beside_;
+  OverlappedCollectives& beside_;
   std::optional<Open> sum_;
 };
 

@@ -7,7 +7,8 @@
 namespace pipesim::exec {
 
 Trainer::Trainer(const TrainingJob& training, Device& device, RankGroups& groups, Pool& pool,
-                 Recorder& recorder, Beside& beside, const std::function<void()>& between_layers)
+                 Recorder& recorder, OverlappedCollectives& beside,
+                 const std::function<void()>& between_layers)
     : training_(training),
       device_(device),
       tensor_(groups.tensor, pool, recorder, beside),

@@ -22,7 +22,8 @@ class Trainer final : public Workload {
  public:
   // `between_layers` is called after each layer's part of an action.
   Trainer(const TrainingJob& training, Device& device, RankGroups& groups, Pool& pool,
-          Recorder& recorder, Beside& beside, const std::function<void()>& between_layers);
+          Recorder& recorder, OverlappedCollectives& beside,
+          const std::function<void()>& between_layers);
 
   void start_iteration(int iteration) override;
   void await_start(const Action& action, const Tensor& input) override;

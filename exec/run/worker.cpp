@@ -14,7 +14,7 @@ namespace {
 
 // How many compute actions a device may be behind: enough that it never waits for its rank's
 // thread, and few enough that memory freed here is soon free there.
-constexpr std::size_t most_behind = 3;
+constexpr std::size_t max_behind = 3;
 
 }  // namespace
 
@@ -265,7 +265,7 @@ Instant Worker::run_compute(const Action& action, Instant reached) {
   device_.end_range();
   if (is_backward(action.kind)) --chunks_;
   note.end = recorder_.mark();
-  note.taken_ns = watch.taken_ns();
+  note.preempted_ns = watch.preempted_ns();
   recorder_.add(note);
   if (action.kind != Kind::W) mailbox_.put_output(action, std::move(output), note.end);
   note_peak(action);
@@ -297,7 +297,7 @@ Instant Worker::run_cell(const Cell& cell, Instant reached) {
 
 void Worker::keep_up(Mark end) {
   asked_.push_back(end);
-  if (asked_.size() < most_behind) return;
+  if (asked_.size() < max_behind) return;
   mailbox_.wait_for(asked_.front());
   asked_.pop_front();
 }

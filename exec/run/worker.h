@@ -23,8 +23,9 @@ namespace pipesim::exec {
 
 // Makes the rank's workload from its memory, its recorder and its overlapped collectives; `poll`
 // advances the transport, and may be called often.
-using MakeWorkload = std::function<std::unique_ptr<Workload>(
-    Pool& pool, Recorder& recorder, Beside& beside, const std::function<void()>& poll)>;
+using MakeWorkload = std::function<std::unique_ptr<Workload>(Pool& pool, Recorder& recorder,
+                                                             OverlappedCollectives& beside,
+                                                             const std::function<void()>& poll)>;
 
 class Worker {
  public:
@@ -84,7 +85,7 @@ class Worker {
   const List* list_ = &with_step_;  // of the current iteration
   Pool pool_;
   Recorder recorder_;
-  Beside beside_;
+  OverlappedCollectives beside_;
   Mailbox mailbox_;
   std::unique_ptr<Workload> workload_;
   std::function<void()> between_actions_;

@@ -11,7 +11,7 @@
 namespace pipesim::exec {
 namespace {
 
-std::int64_t count_in(const JsonCursor& value) { return value.integer(0, most_iterations); }
+std::int64_t count_in(const JsonCursor& value) { return value.integer(0, max_iterations); }
 
 // Null stands for NaN or infinity, as in a diverged training.
 void append_losses(const JsonCursor& list, std::vector<double>& losses) {

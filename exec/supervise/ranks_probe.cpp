@@ -20,7 +20,7 @@ namespace pipesim::exec {
 
 namespace {
 
-constexpr std::size_t most_printed_bytes = std::size_t{64} << 10;
+constexpr std::size_t max_printed_bytes = std::size_t{64} << 10;
 constexpr std::int64_t look_every_ns = 200'000'000;
 
 }  // namespace
@@ -49,9 +49,9 @@ std::optional<RanksProbe::Answer> RanksProbe::answer(std::int64_t now_ns) {
   const std::optional<Ending> ending = processes_.ending_of(id_);
   read_output();
   Answer answer;
-  if (printed_.size() >= most_printed_bytes) {
+  if (printed_.size() >= max_printed_bytes) {
     answer.wrong = fmt::format("it has printed more than {}, and was ended",
-                               format_bytes(static_cast<std::int64_t>(most_printed_bytes)));
+                               format_bytes(static_cast<std::int64_t>(max_printed_bytes)));
   } else if (ending) {
     answer = answer_of(*ending);
   } else if (now_ns >= deadline_ns_) {
@@ -73,7 +73,7 @@ void RanksProbe::cancel() {
 // What is there; a process that the command left behind may hold the pipe open.
 void RanksProbe::read_output() {
   std::array<char, 4096> bytes;
-  while (printed_.size() < most_printed_bytes) {
+  while (printed_.size() < max_printed_bytes) {
     const ssize_t got = ::read(output_, bytes.data(), bytes.size());
     if (got <= 0) return;
     printed_.append(bytes.data(), static_cast<std::size_t>(got));

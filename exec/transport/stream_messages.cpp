@@ -12,9 +12,9 @@ namespace pipesim::exec {
 namespace {
 
 constexpr std::size_t staging_size = std::size_t{1} << 14;
-constexpr std::size_t most_pieces = 32;
+constexpr std::size_t max_pieces = 32;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 48;  // of one message
-constexpr std::size_t most_words = 10'000;                    // of a failure, in bytes
+constexpr std::size_t max_words = 10'000;                     // of a failure, in bytes
 
 }  // namespace
 
@@ -197,7 +197,7 @@ void StreamMessages::say_failed(const Error& why) {
   }
   const std::string words = why_->what();
   say({Kind::failure, failed_rank_, 0},
-      std::to_string(why_->exit_status()) + words.substr(0, most_words));
+      std::to_string(why_->exit_status()) + words.substr(0, max_words));
 }
 
 // Only the first counts.
@@ -218,7 +218,7 @@ std::span<const std::span<const std::byte>> StreamMessages::unsent(int to) {
     if (skipped < piece.size()) pieces_.push_back(piece.subspan(skipped));
   };
   for (const Frame& frame : other.frames) {
-    if (pieces_.size() + 2 > most_pieces) break;
+    if (pieces_.size() + 2 > max_pieces) break;
     add(std::as_bytes(std::span(&frame.header, 1)));
     add(frame.bytes);
   }
@@ -304,7 +304,7 @@ void StreamMessages::begin(int from) {
     if (size == 0) complete(from);
     return;
   }
-  if (kind == Kind::failure && size > 0 && size <= most_words + 1) {
+  if (kind == Kind::failure && size > 0 && size <= max_words + 1) {
     other.buffer.resize(size);
     other.rest = other.buffer;
     return;

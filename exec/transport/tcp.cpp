@@ -29,7 +29,7 @@ using TcpClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t most_strangers = 256;  // that have sent nothing so far
+constexpr std::size_t max_strangers = 256;  // that have sent nothing so far
 constexpr std::size_t own_large_from = std::size_t{1} << 16;
 
 RankAddress address_of(const asio::ip::address& host, std::uint32_t port) {
@@ -182,7 +182,7 @@ class Reception {
   void hear(tcp::socket socket) {
     std::error_code ignored;
     // Silent connections must not keep ranks out.
-    if (guests_.size() >= most_strangers + sockets_.size()) guests_.front().socket.close(ignored);
+    if (guests_.size() >= max_strangers + sockets_.size()) guests_.front().socket.close(ignored);
     const auto guest = guests_.insert(guests_.end(), {std::move(socket), {}});
     ++handlers_;
     asio::async_read(guest->socket, asio::buffer(&guest->hello, sizeof(Hello)),

@@ -162,7 +162,7 @@ std::optional<TimeRange> range_of(const Document& document, const Scene& scene,
 TimeRange with_margin(const Scene& scene, const TimeRange& range, double share) {
   const auto length = static_cast<double>(range.length_ns());
   const std::int64_t margin = std::max<std::int64_t>(std::llround(length * share),
-                                                     (least_range_ns - range.length_ns() + 1) / 2);
+                                                     (min_range_ns - range.length_ns() + 1) / 2);
   return kept_within({range.from_ns - margin, range.to_ns + margin}, scene.extent);
 }
 

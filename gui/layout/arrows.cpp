@@ -8,7 +8,7 @@
 namespace pipesim::gui {
 namespace {
 
-constexpr std::size_t most_looked_at = 8192;
+constexpr std::size_t max_looked_at = 8192;
 constexpr int faint = 110;  // of 256, how much is seen of arrows that are not picked
 
 struct Row {
@@ -123,13 +123,13 @@ struct ArrowDrawer {
     std::ranges::sort(bundles, [](const Bundle& a, const Bundle& b) { return a.key() < b.key(); });
     for (Bundle& bundle : bundles) bundle.count = weight;
     join(bundles);
-    for (int i = 0; i < 64 && bundles.size() > most_arrows; ++i) {
+    for (int i = 0; i < 64 && bundles.size() > max_arrows; ++i) {
       for (Bundle& bundle : bundles) bundle.bucket >>= 1;
       join(bundles);
     }
-    if (bundles.size() > most_arrows) {  // of too many pairs those with the most
+    if (bundles.size() > max_arrows) {  // of too many pairs those with the most
       std::ranges::stable_sort(bundles, std::greater(), &Bundle::count);
-      bundles.resize(most_arrows);
+      bundles.resize(max_arrows);
     }
     const Rgb colour = mix(drawing.palette.background, drawing.palette.arrow, faint);
     for (const Bundle& bundle : bundles) {
@@ -208,7 +208,7 @@ void draw_arrows(Drawing& drawing) {
   const std::size_t first = scene.arrows.first_from(range.from_ns - scene.arrows.longest_ns());
   const std::size_t last = std::max(scene.arrows.first_from(range.to_ns), first);
   // The same ones wherever the range is.
-  const std::size_t stride = std::bit_ceil((last - first) / most_looked_at + 1);
+  const std::size_t stride = std::bit_ceil((last - first) / max_looked_at + 1);
   const ArrowDrawer drawer{drawing, Ends(drawing)};
 
   std::vector<Arrow> arrows;
@@ -221,7 +221,7 @@ void draw_arrows(Drawing& drawing) {
     if (!from || !to || (!from->in_sight && !to->in_sight)) continue;
     (drawer.is_picked(arrow) ? picked : arrows).push_back(arrow);
   }
-  if (arrows.size() > most_arrows || stride > 1) {
+  if (arrows.size() > max_arrows || stride > 1) {
     drawing.picture.bundled_arrows = static_cast<std::int64_t>(arrows.size() * stride);
     drawer.add_bundles(arrows, static_cast<std::int64_t>(stride));
   } else {

@@ -11,15 +11,15 @@ namespace pipesim::gui {
 namespace {
 
 // However short a bar is, it is seen.
-constexpr double least_filled = 0.375;
+constexpr double min_filled = 0.375;
 // Bars of fewer columns than this, in the mean of what is in sight, are not told apart. A cell
 // is an exception where its bars are clearly shorter, or longer, than that: rows look alike all
 // along where they are.
-constexpr double least_seen = 2.75;
-constexpr double least_seen_at_all = 1.25;
-constexpr double least_seen_surely = 3.5;
+constexpr double min_seen = 2.75;
+constexpr double min_seen_at_all = 1.25;
+constexpr double min_seen_surely = 3.5;
 // Of a column in which more bars end each is not looked at.
-constexpr std::size_t most_looked_into = 4;
+constexpr std::size_t max_looked_into = 4;
 // Cells are so many times as long as a wide bar at least, and less than twice that.
 constexpr int cell_in_wide = 3;
 
@@ -64,7 +64,7 @@ class RowPainter {
   void paint() {
     const std::size_t in_sight =
         row_.first_ending_after(time(columns())) - row_.first_ending_after(time(0));
-    is_dense_ = least_seen * static_cast<double>(in_sight) > static_cast<double>(columns_of_row());
+    is_dense_ = min_seen * static_cast<double>(in_sight) > static_cast<double>(columns_of_row());
     take(time(0));
     for (std::size_t x = 0; x < columns();) {
       const std::int64_t from = time(x);
@@ -160,7 +160,7 @@ class RowPainter {
     const std::int64_t to = time(x + 1);
     const std::int64_t wide_ns = (to - from) * paint_.least_wide;
     std::int64_t idle_ns = to - from;
-    std::int64_t most_ns = 0;
+    std::int64_t max_ns = 0;
     std::size_t most = row_.size();
     bool has_bubble = false;  // a short one
     for (std::size_t i = next; i < row_.size() && row_.start_ns(i) < to; ++i) {
@@ -172,14 +172,14 @@ class RowPainter {
       }
       const std::int64_t own = std::min(row_.end_ns(i), to) - std::max(row_.start_ns(i), from);
       idle_ns -= own;
-      if (own > most_ns) {
-        most_ns = own;
+      if (own > max_ns) {
+        max_ns = own;
         most = i;
       }
     }
-    if (has_bubble && 2 * most_ns <= to - from) return false;
+    if (has_bubble && 2 * max_ns <= to - from) return false;
     if (2 * idle_ns <= to - from) note_filled(x);
-    if (idle_ns >= most_ns) return true;
+    if (idle_ns >= max_ns) return true;
     set(x, paint_.shades[row_[most].shade]);
     decided_for_ = most;
     if (wide_ != nullptr && !wide_->empty() && wide_->back().bar == most &&
@@ -207,7 +207,7 @@ class RowPainter {
       all_ns += busy_ns;
       busy_ns_.push_back(busy_ns);
     }
-    if (end == x + 1 && column.ends <= most_looked_into) {
+    if (end == x + 1 && column.ends <= max_looked_into) {
       if (row_.start_ns(next) < to && decide(next, x)) {
         busy_ns_.resize(busy_ns_.size() - used_count_);
         return end;
@@ -232,7 +232,7 @@ class RowPainter {
     if (shared_.empty()) return 1;
     const Shared& last = shared_.back();
     const auto most = static_cast<std::size_t>(paint_.least_wide) - 1;
-    if (last.ends <= most_looked_into * last.columns || x + most >= columns()) return 1;
+    if (last.ends <= max_looked_into * last.columns || x + most >= columns()) return 1;
     if (row_.end_ns(row_.size() - 1) < time(x + most)) return 1;
     return rest >= most ? most : 1;
   }
@@ -267,7 +267,7 @@ class RowPainter {
     const std::size_t width = shared_.back().x + shared_.back().columns - shared_.front().x;
     const bool is_few = width < 2 * static_cast<std::size_t>(paint_.least_wide);
     if (!is_few) {
-      const double least = is_dense_ ? least_seen_surely : least_seen_at_all;
+      const double least = is_dense_ ? min_seen_surely : min_seen_at_all;
       is_dense_ = least * static_cast<double>(ends) > static_cast<double>(width);
     }
     if (is_dense_ && !is_few) {
@@ -277,7 +277,7 @@ class RowPainter {
       for (std::size_t i = 0; i < shared_.size(); ++i) {
         sum(i, i + 1);
         if (shared_[i].has_short) {
-          stack(std::span(shared_).subspan(i, 1), shared_[i].length_ns, least_filled);
+          stack(std::span(shared_).subspan(i, 1), shared_[i].length_ns, min_filled);
         } else {
           give_to_greatest(shared_[i]);
         }

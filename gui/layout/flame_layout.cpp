@@ -146,10 +146,10 @@ class FlameDrawing {
   }
 
   void add_label(std::uint32_t node, int x, int width, int y, Rgb fill, bool bold) {
-    constexpr int least_letters = 3;
+    constexpr int min_letters = 3;
     const int margin = canvas_.scaled(3);
     const int room = width - 2 * margin;
-    if (room < least_letters * canvas_.char_width) return;
+    if (room < min_letters * canvas_.char_width) return;
     std::string text = name_of(graph_, node);
     const double share =
         share_of(graph_.nodes[node].total_ns, graph_.nodes[FlameGraph::root].total_ns);

@@ -11,8 +11,8 @@ namespace pipesim::gui {
 namespace {
 
 // Logical pixels of a work row.
-constexpr int least_work = 7;
-constexpr int most_work = 64;
+constexpr int min_work = 7;
+constexpr int max_work = 64;
 constexpr int scrolled_work = 13;  // where not all groups fit at any height
 
 RowHeights heights_of(const Drawing& drawing, int work) {
@@ -20,7 +20,7 @@ RowHeights heights_of(const Drawing& drawing, int work) {
   RowHeights heights;
   heights.work = drawing.scaled(overlay ? work * 5 / 4 : work);
   heights.transfers = drawing.scaled(std::max(std::clamp(work / 2, 5, 13), work * 3 / 8));
-  heights.slices = drawing.scaled(std::max(std::clamp(work, least_work, 18), work / 2));
+  heights.slices = drawing.scaled(std::max(std::clamp(work, min_work, 18), work / 2));
   heights.curve = drawing.scaled(std::max(work >= 18 ? work + 16 : work + 5, 12));
   heights.gap = drawing.scaled(work >= 10 ? 2 : 1);
   heights.pad = drawing.scaled(work >= 24   ? std::max(9, work / 4)
@@ -151,8 +151,8 @@ int gutter_width(const Drawing& drawing) {
 void place(Drawing& drawing, std::size_t pinned_count) {
   const std::vector<int>& groups = drawing.groups;
   Picture& picture = drawing.picture;
-  int low = least_work;
-  int high = most_work;
+  int low = min_work;
+  int high = max_work;
   const auto fits = [&](int work) {
     return height_of_groups(drawing, heights_of(drawing, work), groups) <= drawing.plot.height();
   };

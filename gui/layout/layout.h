@@ -61,8 +61,8 @@ struct Picture {
 
 // At most so many in a picture; the rest is left out or bundled, and counted. Of
 // more arrows than can be looked at in time, every n-th stands for n in its bundle.
-inline constexpr int most_labels = 700;
-inline constexpr int most_arrows = 250;
+inline constexpr int max_labels = 700;
+inline constexpr int max_arrows = 250;
 
 Picture layout(const Document& document, const Scene& scene, const View& view, const Canvas& canvas,
                const Palette& palette);

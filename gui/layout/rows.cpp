@@ -9,9 +9,9 @@
 namespace pipesim::gui {
 namespace {
 
-constexpr int most_frames = 300;
-// Beside a label to the bar's edges, both together and at least: most letters are narrower than
-// the widest, by which labels are measured.
+constexpr int max_frames = 300;
+// OverlappedCollectives a label to the bar's edges, both together and at least: most letters are
+// narrower than the widest, by which labels are measured.
 constexpr int label_gaps = 2;
 
 Shades faded(const Shades& shades, Rgb ground, int share) {
@@ -88,7 +88,7 @@ struct RowDrawer {
   }
 
   void add_frames(const PlacedRow& placed, const std::vector<WideBar>& wide) const {
-    int left = most_frames;
+    int left = max_frames;
     for (const WideBar& bar : wide) {
       if (left-- == 0) break;
       drawing.add_box(band.cut, {.x = drawing.left() + bar.first,
@@ -181,12 +181,12 @@ void draw_rows(Drawing& drawing, const Band& band) {
 
 void draw_labels(Drawing& drawing) {
   auto& places = drawing.labels;
-  if (places.size() > most_labels) {
+  if (places.size() > max_labels) {
     std::ranges::stable_sort(places, std::greater(), &LabelPlace::width);
   }
   int drawn = 0;
   for (const LabelPlace& place : places) {
-    if (drawn == most_labels) {
+    if (drawn == max_labels) {
       ++drawing.picture.hidden_labels;
       continue;
     }

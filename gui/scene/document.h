@@ -79,7 +79,7 @@ std::string name_of_input(const Document& document, int trace);
 // have it given up.
 using Report = std::function<bool(double fraction, const std::string& what)>;
 
-inline constexpr int most_replicas = 16;  // of a file that are shown
+inline constexpr int max_replicas = 16;  // of a file that are shown
 
 // Thrown where Report said to give up.
 struct Cancelled {};
@@ -93,11 +93,11 @@ struct Cancelled {};
 // is in not_opened; where that is everything, throws an input error; so it does where `profile`
 // says something that does not fit.
 Document open_traces(const std::vector<std::string>& paths, const Report& report = {},
-                     const ProfileOptions& profile = {}, int replicas = most_replicas);
+                     const ProfileOptions& profile = {}, int replicas = max_replicas);
 // The same with traces that are open already, in front; a pair stays.
 Document add_traces(const Document& document, const std::vector<std::string>& paths,
                     const Report& report = {}, const ProfileOptions& profile = {},
-                    int replicas = most_replicas);
+                    int replicas = max_replicas);
 // Of two that have runs of pipelines, or both of one input program.
 Comparison compare_traces(const OpenTrace& predicted, const OpenTrace& measured);
 // Compares two others of the open traces; not_compared says why they can't be.

@@ -18,9 +18,9 @@ namespace {
 // 1 where all values are whole numbers, or bytes, that fit; else so that the greatest has the 15
 // digits that a double has.
 double scale_of(const CounterTrack& counter, bool bytes) {
-  constexpr double most_whole = 9.2e18;
+  constexpr double max_whole = 9.2e18;
   constexpr int digits = 15;
-  constexpr int most_exponent = 300;  // of a power of ten whose inverse is one, too
+  constexpr int max_exponent = 300;  // of a power of ten whose inverse is one, too
   double most = 0;
   bool whole = true;
   for (const CounterTrack::Sample& sample : counter.samples) {
@@ -28,9 +28,9 @@ double scale_of(const CounterTrack& counter, bool bytes) {
     most = std::max(most, std::abs(sample.value));
     whole = whole && std::trunc(sample.value) == sample.value;
   }
-  if (most == 0 || ((whole || bytes) && most <= most_whole)) return 1;
+  if (most == 0 || ((whole || bytes) && most <= max_whole)) return 1;
   const int exponent = digits - 1 - static_cast<int>(std::floor(std::log10(most)));
-  return std::pow(10., std::clamp(exponent, -most_exponent, most_exponent));
+  return std::pow(10., std::clamp(exponent, -max_exponent, max_exponent));
 }
 
 CurveLane curve_of(const CounterTrack& counter, int trace) {

@@ -136,7 +136,7 @@ struct Opened {
 // All replicas of a run, unless one is asked for or there are too many.
 void read_own(File& file, int most, ReadOptions options) {
   options.tells_replica = false;
-  file.run = read_own_run(file.path, options);
+  file.run = read_native_run(file.path, options);
   if (!file.run || file.run->about.pipelines() == 1) return;
   const RunDescription& about = file.run->about;
   if (options.profile.replica || about.pipelines() > most) {
@@ -145,11 +145,11 @@ void read_own(File& file, int most, ReadOptions options) {
   }
   for (int number = 2; number <= about.pipelines(); ++number) {
     options.profile.replica = number;
-    file.replicas.push_back(read_own_run(file.path, options).value());
+    file.replicas.push_back(read_native_run(file.path, options).value());
   }
 }
 
-void read_by_itself(File& file, const std::optional<int>& replica, int most_replicas,
+void read_by_itself(File& file, const std::optional<int>& replica, int max_replicas,
                     const ReadProgress& progress) {
   ReadOptions options;
   options.progress = progress;
@@ -161,7 +161,7 @@ void read_by_itself(File& file, const std::optional<int>& replica, int most_repl
       file.input = std::move(read.input);
       return;
     }
-    read_own(file, most_replicas, options);
+    read_own(file, max_replicas, options);
     if (!file.run) file.profile = read_profile_file(file.path, file.warnings, progress);
   } catch (const Error& error) {
     file.why = error.what();

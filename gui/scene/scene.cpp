@@ -179,7 +179,7 @@ void RowPacker::add_row() {
 void RowPacker::add(Bar bar) {
   std::size_t row = 0;
   while (row < end_ns_.size() && end_ns_[row] > bar.start_ns) ++row;
-  if (row == most_rows) {
+  if (row == max_rows) {
     row = static_cast<std::size_t>(std::ranges::min_element(end_ns_) - end_ns_.begin());
     bar.start_ns = end_ns_[row];
     bar.end_ns = std::max(bar.end_ns, bar.start_ns);

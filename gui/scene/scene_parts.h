@@ -12,7 +12,7 @@ class RowPacker {
  public:
   // Of so many rows at most. Where all are taken, a bar starts as late as one of them
   // is free, and takes no time if that is after its end: none is left out.
-  static constexpr std::size_t most_rows = 4;
+  static constexpr std::size_t max_rows = 4;
 
   // Into rows that are empty; there is one at least.
   explicit RowPacker(std::vector<BarRow>& rows) : rows_(&rows) { add_row(); }

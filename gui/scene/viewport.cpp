@@ -48,7 +48,7 @@ std::int64_t Viewport::time_of(int pixel) const {
 
 TimeRange zoomed(const TimeRange& range, std::int64_t about_ns, double factor) {
   const auto length = static_cast<double>(length_of(range));
-  const double wanted = std::clamp(std::round(length * factor), static_cast<double>(least_range_ns),
+  const double wanted = std::clamp(std::round(length * factor), static_cast<double>(min_range_ns),
                                    static_cast<double>(longest_range_ns));
   const auto before = static_cast<double>(Wide{about_ns} - range.from_ns);
   const double kept = std::round(before * (wanted / length));
@@ -64,10 +64,10 @@ TimeRange panned(const TimeRange& range, std::int64_t by_ns) {
 }
 
 TimeRange kept_within(const TimeRange& range, const TimeRange& extent) {
-  const Wide margin = std::max<Wide>(length_of(extent) / 20, least_range_ns);
+  const Wide margin = std::max<Wide>(length_of(extent) / 20, min_range_ns);
   const Wide low = Wide{extent.from_ns} - margin;
   const Wide high = Wide{extent.to_ns} + margin;
-  const Wide length = std::clamp<Wide>(length_of(range), least_range_ns, high - low);
+  const Wide length = std::clamp<Wide>(length_of(range), min_range_ns, high - low);
   return range_from(std::clamp<Wide>(range.from_ns, low, high - length), length);
 }
 

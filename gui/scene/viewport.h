@@ -15,7 +15,7 @@ struct TimeRange {
 };
 
 // No range that is shown is shorter.
-inline constexpr std::int64_t least_range_ns = 20;
+inline constexpr std::int64_t min_range_ns = 20;
 
 // A range of time over pixels x to x + width.
 struct Viewport {

@@ -17,24 +17,24 @@
 namespace pipesim::gui {
 namespace {
 
-constexpr std::size_t most_names = 1'000;
+constexpr std::size_t max_names = 1'000;
 
 struct Sum {
   std::int64_t count = 0;
   std::int64_t inside_ns = 0;
   std::int64_t whole_ns = 0;
   std::int64_t least_ns = 0;
-  std::int64_t most_ns = 0;
+  std::int64_t max_ns = 0;
   Shade shade = 0;
   std::vector<Pick> about;
 
   void add(const AreaBar& one) {
     least_ns = count == 0 ? one.whole_ns : std::min(least_ns, one.whole_ns);
-    most_ns = std::max(most_ns, one.whole_ns);
+    max_ns = std::max(max_ns, one.whole_ns);
     ++count;
     inside_ns += one.inside_ns;
     whole_ns += one.whole_ns;
-    if (one.bar.ref != no_ref && about.size() < most_picks) {
+    if (one.bar.ref != no_ref && about.size() < max_picks) {
       about.push_back({one.trace, one.bar.ref, is_bubble(one.bar.shade)});
     }
   }
@@ -136,7 +136,7 @@ class Area {
     row.text(what);
     if (names_runs()) row.text(name_of(trace));
     row.count(sum.count).time(sum.inside_ns).time(sum.whole_ns / sum.count);
-    row.time(sum.least_ns).time(sum.most_ns);
+    row.time(sum.least_ns).time(sum.max_ns);
     if (!slots_) {
       row.share(fraction_of(sum.inside_ns, range_.length_ns()) /
                 static_cast<double>(std::max<std::int64_t>(sums_.at(trace).lanes, 1)));
@@ -184,10 +184,10 @@ class Area {
     }
     std::ranges::stable_sort(
         all, [](const Named& a, const Named& b) { return a.sum->inside_ns > b.sum->inside_ns; });
-    if (all.size() > most_names) {
-      table.note = fmt::format("The {} longest of {} names.", format_count(most_names),
+    if (all.size() > max_names) {
+      table.note = fmt::format("The {} longest of {} names.", format_count(max_names),
                                format_count(std::ssize(all)));
-      all.resize(most_names);
+      all.resize(max_names);
     }
     for (const Named& named : all) {
       const auto& texts = document_.trace(named.trace).events->texts;

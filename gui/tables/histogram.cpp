@@ -55,7 +55,7 @@ class Lengths {
     const auto place = static_cast<std::size_t>(after - edges.begin()) - 1;
     Histogram::Bin& bin = histogram.runs[runs_.at(pick.trace)].bins[place];
     ++bin.counts[shade];
-    if (bin.about.size() < most_picks) bin.about.push_back(pick);
+    if (bin.about.size() < max_picks) bin.about.push_back(pick);
   }
 
  private:
@@ -66,8 +66,8 @@ class Lengths {
         static_cast<double>(logarithmic ? std::max<std::int64_t>(from_ns, 1) : from_ns);
     const auto to = static_cast<double>(to_ns);
     std::vector<std::int64_t> edges{from_ns};
-    for (std::size_t i = 1; i < most_bins; ++i) {
-      const double share = static_cast<double>(i) / most_bins;
+    for (std::size_t i = 1; i < max_bins; ++i) {
+      const double share = static_cast<double>(i) / max_bins;
       const double edge =
           logarithmic ? from * std::pow(to / from, share) : from + (to - from) * share;
       const auto edge_ns = static_cast<std::int64_t>(edge);

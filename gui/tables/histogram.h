@@ -39,7 +39,7 @@ struct Histogram {
   std::int64_t most() const;  // that any bin holds
 };
 
-inline constexpr std::size_t most_bins = 40;
+inline constexpr std::size_t max_bins = 40;
 
 // Of the actions and slices in the selected area, whole ones; idle time is none. Empty without an
 // area.

@@ -15,7 +15,7 @@
 namespace pipesim::gui {
 
 // A row tells of no more bars than these.
-inline constexpr std::size_t most_picks = 10'000;
+inline constexpr std::size_t max_picks = 10'000;
 
 inline Table::Column text_column(std::string name) { return {std::move(name), false, {}}; }
 inline Table::Column number_column(std::string name, std::string_view unit = {}) {
@@ -47,7 +47,7 @@ class RowOf {
     return *this;
   }
   RowOf& about(const Pick& pick) {
-    if (row_.about.size() < most_picks) row_.about.push_back(pick);
+    if (row_.about.size() < max_picks) row_.about.push_back(pick);
     return *this;
   }
 

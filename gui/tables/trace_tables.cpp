@@ -55,7 +55,7 @@ RankNumbers numbers_of(const Document& document, int trace) {
   const RecordedIteration& iteration = compared_iteration(*document.trace(trace).run);
   for (const IdleSpan& idle : idle_times(document, trace, iteration)) {
     auto& own = numbers.idle[static_cast<std::size_t>(idle.rank)];
-    if (idle.ended_by == iteration.end - iteration.begin || own.size() == most_picks) continue;
+    if (idle.ended_by == iteration.end - iteration.begin || own.size() == max_picks) continue;
     const Pick pick{trace, static_cast<Ref>(iteration.begin + idle.ended_by), true};
     if (own.empty() || own.back() != pick) own.push_back(pick);
   }

@@ -9,7 +9,7 @@
 namespace pipesim::gui {
 namespace {
 
-constexpr int most_bars = 4;
+constexpr int max_bars = 4;
 constexpr const char* look =
     "QFrame#banner { background: #f6dc9a; border-bottom: 1px solid #c79a2a; }"
     "QFrame#banner QLabel, QFrame#banner QToolButton { color: #2a2000; background: transparent; }";
@@ -27,7 +27,7 @@ Banners::Banners(QWidget* parent) : QWidget(parent), column_(new QVBoxLayout(thi
 
 void Banners::add(const QString& sentence) {
   if (sentences().contains(sentence)) return;
-  if (column_->count() >= most_bars) remove(column_->itemAt(0)->widget());
+  if (column_->count() >= max_bars) remove(column_->itemAt(0)->widget());
   auto* bar = new QFrame(this);
   bar->setObjectName("banner");
   bar->setStyleSheet(look);

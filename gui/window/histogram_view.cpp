@@ -14,7 +14,7 @@ namespace pipesim::gui {
 namespace {
 
 constexpr int margin = 8;
-constexpr int least_bar = 2;  // pixels, of non-empty bins
+constexpr int min_bar = 2;  // pixels, of non-empty bins
 
 QString words(const std::string& text) { return QString::fromStdString(printable(text)); }
 
@@ -91,8 +91,7 @@ void HistogramView::paintEvent(QPaintEvent*) {
       const auto& counts = histogram_.runs[run].bins[bin].counts;
       for (std::size_t shade = 0; shade < counts.size(); ++shade) {
         if (counts[shade] == 0) continue;
-        const int high =
-            std::max(least_bar, static_cast<int>(counts[shade] * place.height() / most));
+        const int high = std::max(min_bar, static_cast<int>(counts[shade] * place.height() / most));
         const int width = std::max(1, place.width() - (place.width() > 3 ? 1 : 0));
         painter.fillRect(QRect(place.left(), std::max(place.top(), bottom - high), width,
                                std::min(high, bottom - place.top())),

@@ -14,16 +14,16 @@ namespace {
 
 constexpr int pad = 8;
 constexpr int gap = 14;
-constexpr std::size_t most_rows = 9;
-constexpr int least_column = 30;
+constexpr std::size_t max_rows = 9;
+constexpr int min_column = 30;
 
 // Columns as wide as their texts; if there is not enough room, the widest shrink.
 std::vector<int> fitting(std::vector<int> widths, int most) {
   const auto across = [&] { return std::accumulate(widths.begin(), widths.end(), 0); };
   while (across() > most) {
     int& widest = *std::ranges::max_element(widths);
-    if (widest <= least_column) break;
-    int second = least_column;
+    if (widest <= min_column) break;
+    int second = min_column;
     for (const int width : widths) {
       if (width < widest) second = std::max(second, width);
     }
@@ -55,7 +55,7 @@ void HoverCard::fill(const Session& session, const Hit& hit) {
     rows_.push_back(std::move(head));
   }
   for (const Table::Row& row : table.rows) {
-    if (rows_.size() >= most_rows) break;
+    if (rows_.size() >= max_rows) break;
     std::vector<QString> cells;
     for (const std::string& cell : row.cells) cells.push_back(QString::fromStdString(cell));
     rows_.push_back(std::move(cells));

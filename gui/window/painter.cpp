@@ -181,7 +181,7 @@ Painter::Painter(int letter_pixels) : pixels_(letter_pixels) {}
 const QStaticText& Painter::laid_out(const DrawList::Text& text) {
   QByteArray key(text.bold ? "b" : "r");
   key += QByteArray::fromRawData(text.text.data(), static_cast<int>(text.text.size()));
-  if (kept_.size() >= most_kept) kept_.clear();
+  if (kept_.size() >= max_kept) kept_.clear();
   auto found = kept_.find(key);
   const auto lay_out = [&](const QString& words) {
     QStaticText result(words);

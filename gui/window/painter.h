@@ -28,7 +28,7 @@ class Painter {
   // The text laid out, shortened if it is wider.
   const QStaticText& laid_out(const DrawList::Text& text);
 
-  static constexpr int most_kept = 20'000;
+  static constexpr int max_kept = 20'000;
 
   int pixels_;
   QHash<QByteArray, QStaticText> kept_;  // by boldness, text and, if shortened, width

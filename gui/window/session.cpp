@@ -23,7 +23,7 @@ View home_view(const Scene& scene, const View& like) {
 }
 
 // Of more spans the critical path is found in the background.
-constexpr std::size_t most_at_once = 100'000;
+constexpr std::size_t max_at_once = 100'000;
 
 std::size_t spans_of(const Document& document) {
   std::size_t spans = 0;
@@ -117,7 +117,7 @@ void Session::follow(const View& before) {
 void Session::change_scene_to(SceneOptions options) {
   if (!options.critical) {
     finding_->drop();
-  } else if (scene_.paths.empty() && spans_of(*document_) > most_at_once) {
+  } else if (scene_.paths.empty() && spans_of(*document_) > max_at_once) {
     options.critical = false;  // not yet
     if (!finding_->busy()) {
       finding_->start([this, document = document_]() -> Background::Rest {

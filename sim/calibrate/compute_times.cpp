@@ -62,7 +62,8 @@ void add_layers(const RecordedRun& run, int number,
   std::map<std::tuple<ActionKey, std::int32_t, Kind>, std::int64_t> times;
   for (const LayerSpan& layer : run.layers) {
     times[{ActionKey(layer.action, layer.iteration), layer.layer,
-           layer.again ? Kind::I : layer.kind}] += layer.end_ns - layer.start_ns - layer.taken_ns;
+           layer.again ? Kind::I : layer.kind}] +=
+        layer.end_ns - layer.start_ns - layer.preempted_ns;
   }
   for (const auto& [of, duration] : times) {
     const auto& [key, layer, kind] = of;

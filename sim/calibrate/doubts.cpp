@@ -13,7 +13,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t most_named = 4;
+constexpr std::size_t max_named = 4;
 
 // One time of a layer, with the variation of its samples.
 struct LayerTime {
@@ -71,10 +71,10 @@ void add_odd_layers(const CostsFile& costs, std::vector<std::string>& doubts) {
   }
   if (odd.empty()) return;
   std::string all;
-  for (std::size_t i = 0; i < std::min(odd.size(), most_named); ++i) {
+  for (std::size_t i = 0; i < std::min(odd.size(), max_named); ++i) {
     all += (i == 0 ? "" : "; ") + odd[i];
   }
-  if (odd.size() > most_named) all += fmt::format("; and {} more", odd.size() - most_named);
+  if (odd.size() > max_named) all += fmt::format("; and {} more", odd.size() - max_named);
   doubts.push_back(all +
                    "; that is more than they vary: a rank was slower or disturbed, so record "
                    "more iterations, or look at its processor");
@@ -85,7 +85,7 @@ void add_odd_layers(const CostsFile& costs, std::vector<std::string>& doubts) {
 std::vector<std::string> doubts_about(const CostsFile& costs, std::span<const RecordedRun> runs) {
   std::vector<std::string> doubts;
   for (const RecordedRun& run : runs) {
-    const double taken = taken_fraction({run.spans.data(), run.spans.size()});
+    const double taken = preempted_fraction({run.spans.data(), run.spans.size()});
     if (taken < disturbed) continue;
     doubts.push_back(
         fmt::format("{}: others had the processors for {} of the time that ranks computed; that is "

@@ -127,10 +127,10 @@ class LineSearch {
   }
 
   void run() {
-    constexpr double least_rate = 1e-4;  // ns a byte: 10 TB/s
-    constexpr double most_rate = 1e6;    // and 1 kB/s
+    constexpr double min_rate = 1e-4;  // ns a byte: 10 TB/s
+    constexpr double max_rate = 1e6;   // and 1 kB/s
     double step = std::pow(10, 0.1);
-    for (double rate = least_rate; rate < most_rate; rate *= step) attempt(rate);
+    for (double rate = min_rate; rate < max_rate; rate *= step) attempt(rate);
     for (int halving = 0; halving < 30; ++halving) {
       step = std::sqrt(step);
       const double from = best_.ns_per_byte;

@@ -38,7 +38,7 @@ void add_rank(const RecordedRun& run, const RankSpans& rank, bool launches, Iter
         const Span& next = *compute[i + 1];
         work.released_ns = std::max(work.released_ns, next.start_ns - next.queued_ns);
       }
-      work.occupied_ns = work.released_ns - span.start_ns - span.taken_ns;
+      work.occupied_ns = work.released_ns - span.start_ns - span.preempted_ns;
       std::int64_t reached_ns = span.start_ns - span.queued_ns;
       const auto after = std::ranges::upper_bound(rank.exchanged, span.start_ns);
       if (after != rank.exchanged.begin()) reached_ns = std::max(reached_ns, *(after - 1));

@@ -136,9 +136,9 @@ std::optional<Factors> solve(const std::vector<Row>& rows, const std::vector<std
       normal[i][n] += own * row.end_ns;
     }
   }
-  constexpr double least_pivot = 1e-3;
+  constexpr double min_pivot = 1e-3;
   for (std::size_t i = 0; i < n; ++i) {
-    if (!(std::abs(normal[i][i]) > least_pivot)) return std::nullopt;
+    if (!(std::abs(normal[i][i]) > min_pivot)) return std::nullopt;
     for (std::size_t j = 0; j < n; ++j) {
       if (i == j) continue;
       const double factor = normal[j][i] / normal[i][i];
@@ -175,10 +175,10 @@ Factors fit(const std::vector<Row>& rows) {
 
 SaveCosts costs_of(const Factors& solution, const TypicalSave& save) {
   constexpr double ns_per_second = 1e9;
-  constexpr double most_per_second = 1e15;
+  constexpr double max_per_second = 1e15;
   SaveCosts costs{.bytes = save.bytes, .writers = save.writers};
   if (solution[of_byte] > 0) {
-    const double rate = std::clamp(ns_per_second / solution[of_byte], 1.0, most_per_second);
+    const double rate = std::clamp(ns_per_second / solution[of_byte], 1.0, max_per_second);
     costs.bytes_per_second = std::llround(rate);
   }
   costs.sync_ns = std::llround(solution[of_sync]);
@@ -189,9 +189,9 @@ SaveCosts costs_of(const Factors& solution, const TypicalSave& save) {
 // Ranks that begin later share less: the model, with the values found so far, gives how much their
 // ends differ from those of the factors.
 Factors fit_with_starts(const std::vector<TypicalSave>& saves) {
-  constexpr int most_rounds = 8;
+  constexpr int max_rounds = 8;
   Factors solution{};
-  for (int round = 0; round < most_rounds; ++round) {
+  for (int round = 0; round < max_rounds; ++round) {
     std::vector<Row> rows;
     for (const TypicalSave& save : saves) {
       const SaveCosts costs = costs_of(solution, save);

@@ -9,7 +9,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/input_commands.h"
 #include "sim/cli/outputs.h"
-#include "sim/input/profile_flags.h"
+#include "sim/flags/profile_flags.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"

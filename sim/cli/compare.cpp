@@ -7,7 +7,7 @@
 #include "sim/cli/outputs.h"
 #include "sim/compare/comparison.h"
 #include "sim/compare/rank_comparison.h"
-#include "sim/input/profile_flags.h"
+#include "sim/flags/profile_flags.h"
 #include "sim/report/html.h"
 #include "sim/report/json.h"
 #include "sim/report/report.h"

@@ -51,8 +51,8 @@ std::string layer_table(const Explanation& explanation, std::size_t width) {
     const LayerKind& kind = explanation.layers[k];
     longest = std::max({longest, sum_of(kind.forward), sum_of(kind.backward)});
   }
-  constexpr std::int64_t least_in_ms = 100'000;
-  const TableUnit unit = longest < least_in_ms ? table_unit(longest) : TableUnit{"ms", 1e6, 3};
+  constexpr std::int64_t min_in_ms = 100'000;
+  const TableUnit unit = longest < min_in_ms ? table_unit(longest) : TableUnit{"ms", 1e6, 3};
   std::vector<ColumnGroup> groups;
   for (std::size_t k = 0; k < shown; ++k) {
     const LayerKind& kind = explanation.layers[k];

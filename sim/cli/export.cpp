@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "sim/schedule/choice.h"
+#include "sim/flags/schedule_choice.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/planner/finalists.h"
+#include "sim/plan/finalists.h"
 #include "traces/command/command_line.h"
 
 namespace pipesim::cli {

@@ -4,7 +4,7 @@
 
 #include "sim/cli/export.h"
 #include "sim/cost/layout.h"
-#include "sim/schedule/choice.h"
+#include "sim/flags/schedule_choice.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 

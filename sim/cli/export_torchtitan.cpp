@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "sim/cli/export.h"
+#include "sim/flags/schedule_choice.h"
 #include "sim/import/torchtitan.h"
-#include "sim/schedule/choice.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 

@@ -119,7 +119,7 @@ bool is_true_somewhere(const RunTable& table, const std::string& column) {
 std::optional<NextRun> next_run(const RunTable& table, const std::vector<MeasuredIteration>& runs,
                                 const FitStart& start, const FittedCluster& fitted,
                                 const Cluster& cluster) {
-  constexpr int most_tried = 48;
+  constexpr int max_tried = 48;
   const bool has_sequence_parallel = is_true_somewhere(table, "sequence_parallel");
   const Cluster after = fitted.on(cluster);
   std::set<RunCells> seen;
@@ -129,7 +129,7 @@ std::optional<NextRun> next_run(const RunTable& table, const std::vector<Measure
   std::optional<NextRun> best;
   int tried = 0;
   for (const ShapeMove& move : shape_moves()) {
-    for (std::size_t i = 0; i < runs.size() && tried < most_tried; ++i) {
+    for (std::size_t i = 0; i < runs.size() && tried < max_tried; ++i) {
       const std::optional<RunShape> shape = moved(shape_of(runs[i]), move);
       if (!shape || shape->tensor > cluster.devices_per_node) continue;
       RunCells cells = cells_with(table.rows[i].cells, *shape, has_sequence_parallel);

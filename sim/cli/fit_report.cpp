@@ -241,7 +241,7 @@ std::string peaks_text(const FitView& view) {
   if (peaks.runs.empty()) return "";
   std::string out = "\n" + runs_table(view, peaks, "memory of the fullest rank");
   if (!view.fitted.memory) {
-    out += fmt::format("memory is not fitted: its constants need {} or more peaks\n", least_runs);
+    out += fmt::format("memory is not fitted: its constants need {} or more peaks\n", min_runs);
   }
   return out;
 }

@@ -204,9 +204,9 @@ std::optional<std::int64_t> peak_of(const RunCells& cells) {
     }
     first = column;
     if (column == "peak_gib") {
-      constexpr std::int64_t most_millionths = std::int64_t{1} << 40;
+      constexpr std::int64_t max_millionths = std::int64_t{1} << 40;
       const double millionths =
-          static_cast<double>(positive(*text, column, 6, most_millionths, "41.5"));
+          static_cast<double>(positive(*text, column, 6, max_millionths, "41.5"));
       peak = static_cast<std::int64_t>(millionths / 1e6 * static_cast<double>(1 << 30));
     } else {
       peak = positive(*text, column, column == "peak_gb" ? 9 : 0, max_bytes,

@@ -15,7 +15,7 @@
 namespace pipesim::cli {
 namespace {
 
-constexpr int most_trials = 100'000;
+constexpr int max_trials = 100'000;
 
 std::vector<FlagHelp> schedule_and_costs(ScheduleFlags& schedule, CostFlags& costs) {
   return {{"--schedule", &schedule.schedule, "", ""},
@@ -258,9 +258,9 @@ std::vector<GoodputJob> goodput_jobs(const GoodputFlags& flags) {
   }
   if (flags.seed) question.trials.seed = parse_seed(*flags.seed, "--seed");
   if (flags.trials) question.trials.count = parse_count(*flags.trials, "--trials");
-  if (question.trials.count > most_trials) {
+  if (question.trials.count > max_trials) {
     throw input_error(fmt::format("--trials {}: at most {} are simulated", *flags.trials,
-                                  format_count(most_trials)));
+                                  format_count(max_trials)));
   }
   const std::vector<std::optional<int>> counts = device_counts(flags.costs.model.devices);
   std::vector<GoodputJob> jobs;

@@ -106,7 +106,7 @@ LayersInput read_layers(const LayersFlags& flags, ScheduleFlags& schedule) {
   } else if (source == "--measured") {
     ReadOptions options;
     options.layers = true;
-    const auto run = read_own_run(*flags.measured, options);
+    const auto run = read_native_run(*flags.measured, options);
     if (!run) {
       throw input_error(fmt::format(
           "--measured: {} is not a trace of ours; give one that pipeexec wrote of a training",

@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "sim/advice/ranking.h"
 #include "sim/cli/shell_command.h"
-#include "sim/plan/ranking.h"
 #include "traces/base/text.h"
 #include "traces/print/tables.h"
 #include "traces/print/terminal.h"
@@ -15,7 +15,7 @@
 namespace pipesim::cli {
 namespace {
 
-constexpr double least_shown = 0.005;  // of the iteration
+constexpr double min_shown = 0.005;  // of the iteration
 
 // A command line as a list of flags with their values.
 class Arguments {
@@ -181,7 +181,7 @@ std::string limits_report(const std::vector<Limit>& limits, const LimitsContext&
   };
   std::vector<Limit> shown;
   for (const Limit& limit : limits) {
-    if (fraction(limit) >= least_shown) shown.push_back(limit);
+    if (fraction(limit) >= min_shown) shown.push_back(limit);
   }
   if (shown.empty()) {
     return context.file

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/plan/limits.h"
+#include "sim/advice/limits.h"
 
 namespace pipesim::cli {
 

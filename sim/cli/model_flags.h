@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/cost/estimate/replica_flags.h"
 #include "sim/cost/model.h"
+#include "sim/flags/replica_flags.h"
 #include "sim/request/training_request.h"
 #include "traces/command/command_line.h"
 

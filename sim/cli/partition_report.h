@@ -6,8 +6,8 @@
 #include <string>
 
 #include "sim/cost/estimate/cost_model.h"
-#include "sim/plan/partition.h"
-#include "sim/schedule/choice.h"
+#include "sim/flags/schedule_choice.h"
+#include "sim/partition/partition.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::cli {

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/advice/ranking.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/export.h"
 #include "sim/cli/limits_report.h"
@@ -22,7 +23,6 @@
 #include "sim/cli/plan_certificate.h"
 #include "sim/cli/plan_refusal.h"
 #include "sim/cli/plan_report.h"
-#include "sim/plan/ranking.h"
 #include "sim/schedule/size.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -322,7 +322,7 @@ std::string certificate_text(const PlanFlags& flags, Searched& searched, const P
   std::optional<std::int64_t> faster_splits;
   if (certificate.outcome) {
     PlanSearch faster = how;
-    faster.top = most_faster_splits;
+    faster.top = max_faster_splits;
     faster.below = certificate.outcome->time_ns;
     const PlanResult found = searched.planner.best(faster);
     if (found.counts.not_reached == 0) faster_splits = std::ssize(found.best);
@@ -349,7 +349,7 @@ void run(const PlanFlags& flags, bool in_short) {
   if (flags.budget) {
     const std::chrono::nanoseconds time(parse_time_ns(*flags.budget, "--budget"));
     limits.budget = &budget.emplace(time);
-    limits.most_actions = most_actions_within(time);
+    limits.max_actions = most_actions_within(time);
   }
   check_outputs({{"--model", file_of(flags.model.model)},
                  {"--cluster", file_of(flags.model.cluster)},

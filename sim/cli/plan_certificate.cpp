@@ -63,7 +63,7 @@ std::string rank(const CertificateView& view) {
   if (!view.faster_splits || view.best.empty()) return {};
   const std::int64_t time_ns = view.certificate.outcome->time_ns;
   if (*view.faster_splits == 0) return "No layout that fits is faster.\n";
-  const bool are_more = *view.faster_splits == most_faster_splits;
+  const bool are_more = *view.faster_splits == max_faster_splits;
   return fmt::format(
       "{}{} of work {} a faster layout that fits; the best takes {}, {:.2f} % less: {}.\n",
       are_more ? "At least " : "", plural(*view.faster_splits, "split"),
@@ -97,7 +97,7 @@ std::string certificate_json(const CertificateView& view) {
   }
   json["why"] = nullptr;
   if (!view.why.empty()) json["why"] = view.why;
-  json["faster_splits_counted_to"] = most_faster_splits;
+  json["faster_splits_counted_to"] = max_faster_splits;
   json["faster_splits"] = nullptr;
   if (view.faster_splits) json["faster_splits"] = *view.faster_splits;
   json["best"] = nullptr;

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/planner/search.h"
+#include "sim/plan/search.h"
 
 namespace pipesim::cli {
 
-inline constexpr int most_faster_splits = 100;  // that are counted
+inline constexpr int max_faster_splits = 100;  // that are counted
 
 struct CertificateView {
   const PlanSpace& space;

@@ -1,7 +1,7 @@
 // Why there is no plan, and the nearest question that has one.
 #pragma once
 
-#include "sim/planner/nearest.h"
+#include "sim/plan/nearest.h"
 
 namespace pipesim::cli {
 

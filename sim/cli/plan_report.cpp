@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/advice/ranking.h"
 #include "sim/cli/shell_command.h"
 #include "sim/cost/estimate/error_band.h"
-#include "sim/plan/ranking.h"
-#include "sim/planner/measurement.h"
+#include "sim/plan/measurement.h"
 #include "sim/request/result_json.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
@@ -221,8 +221,8 @@ std::string binding(const PlanView& view, int width) {
   for (const PlanOutcome& one : view.answer.with_more) {
     const double more = static_cast<double>(one.memory_bytes) / cap - 1;
     const double gain = -loss_of(one, view.answer.front.back());
-    constexpr double least_gain = 0.01;  // on what is said before
-    if (gain < said + least_gain) continue;
+    constexpr double min_gain = 0.01;  // on what is said before
+    if (gain < said + min_gain) continue;
     said = gain;
     const PlanPoint point = view.space.axes().at(one.index);
     text += fmt::format("With {:.0f} % more memory: {:.2f} % less time, using {}.\n", more * 100,

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/planner/answer.h"
-#include "sim/planner/nearest.h"
+#include "sim/plan/answer.h"
+#include "sim/plan/nearest.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::cli {

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "sim/advice/receive_choices.h"
 #include "sim/cli/limits_report.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/report.h"
 #include "sim/cli/setup.h"
-#include "sim/plan/receive_choices.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/description.h"
 #include "sim/schedule/program_text.h"

@@ -121,8 +121,8 @@ std::string memory_verdict(const Prediction& prediction, std::int64_t cap,
 std::string way_to_fit(const ScheduleChoice& choice, const Costs& costs,
                        const Prediction& prediction, const CostSource& source,
                        const CostModel& model, std::int64_t cap) {
-  constexpr std::int64_t most_slots = 400'000;  // of a few simulations
-  if (prediction.peak_memory_bytes() <= cap || !is_small(choice, costs, most_slots)) return {};
+  constexpr std::int64_t max_slots = 400'000;  // of a few simulations
+  if (prediction.peak_memory_bytes() <= cap || !is_small(choice, costs, max_slots)) return {};
   return remedies_line(model, source.shape_of(choice.schedule), choice.schedule, prediction, cap);
 }
 

@@ -7,7 +7,7 @@
 #include "sim/cli/input_pipeline_report.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/run_limits.h"
-#include "sim/input/profile_flags.h"
+#include "sim/flags/profile_flags.h"
 #include "sim/input_pipeline/predict/input_result_json.h"
 #include "sim/report/event_report.h"
 #include "sim/report/run_report.h"

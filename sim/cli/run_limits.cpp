@@ -30,10 +30,10 @@ std::string_view limit_name(LimitKind kind) {
 
 std::optional<RunLimits> run_limits(const RecordedRun& run, const std::vector<std::string>& files,
                                     const ProfileFlags& profile) {
-  constexpr std::size_t most_spans = 100'000;  // of an iteration: it is simulated repeatedly
+  constexpr std::size_t max_spans = 100'000;  // of an iteration: it is simulated repeatedly
   if (run.iterations.empty()) return std::nullopt;
   const RecordedIteration& iteration = run.iterations[run.median_iteration()];
-  if (iteration.end - iteration.begin > most_spans) return std::nullopt;
+  if (iteration.end - iteration.begin > max_spans) return std::nullopt;
   RunLimits result;
   LimitsContext& context = result.context;
   context.makespan_ns = iteration.makespan_ns;

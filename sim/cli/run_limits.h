@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/cli/limits_report.h"
-#include "sim/input/profile_flags.h"
+#include "sim/flags/profile_flags.h"
 #include "traces/base/json.h"
 #include "traces/recorded_run.h"
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/advice/ranking.h"
 #include "sim/cli/training_report.h"
 #include "sim/cost/estimate/error_band.h"
 #include "sim/cost/estimate/explanation.h"
-#include "sim/plan/ranking.h"
 #include "sim/request/result_json.h"
 #include "traces/base/text.h"
 #include "traces/print/columns.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/advice/candidates.h"
 #include "sim/cost/estimate/cost_model.h"
-#include "sim/plan/candidates.h"
 #include "traces/base/json.h"
 #include "traces/print/small_multiples.h"
 #include "traces/print/terminal.h"

@@ -38,8 +38,8 @@ std::optional<SpreadQuestion> spread_question(const SpreadFlags& flags, const Co
   }
   const Variation measured = source.measured_variation();
   if (!flags.jitter) {
-    constexpr std::int64_t most_actions = 4'000'000;
-    if (measured.varies() && actions * question.seeds <= most_actions) {
+    constexpr std::int64_t max_actions = 4'000'000;
+    if (measured.varies() && actions * question.seeds <= max_actions) {
       question.variation = measured;
       return question;
     }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/plan/spread.h"
+#include "sim/advice/spread.h"
 #include "sim/request/cost_source.h"
 #include "traces/command/command_line.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/plan/remedies.h"
+#include "sim/advice/remedies.h"
 #include "traces/base/text.h"
 
 namespace pipesim::cli {

@@ -11,7 +11,7 @@
 #include "sim/cli/input_commands.h"
 #include "sim/cli/outputs.h"
 #include "sim/cost/layout.h"
-#include "sim/input/profile_flags.h"
+#include "sim/flags/profile_flags.h"
 #include "sim/input_pipeline/input_families.h"
 #include "sim/schedule/family.h"
 #include "traces/base/error.h"

@@ -344,7 +344,7 @@ Comparison compare(const RecordedRun& predicted, const RecordedRun& measured) {
 
   // Both runs are played by the prediction's rules for transfers.
   const P2p mode = mode_of(predicted);
-  comparison.noise.taken_fraction = taken_fraction(measured.spans_of(executed));
+  comparison.noise.preempted_fraction = preempted_fraction(measured.spans_of(executed));
   const Replayed replayed = replay_both(comparison, mode);
   for (const Side side : both_sides) {
     const RecordedRun& run = side == predicted_side ? predicted : measured;

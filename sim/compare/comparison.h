@@ -63,7 +63,7 @@ struct Noise {
   std::vector<std::int64_t> ranks;  // of each
   // Of the measured run: for which part of the time that ranks computed others had their
   // processors.
-  double taken_fraction = 0;
+  double preempted_fraction = 0;
 };
 
 // All operations of one kind on one stage, or all overlapped cells whose forward is

@@ -20,7 +20,7 @@ std::int64_t median(std::vector<std::int64_t> values) {
 
 // From the value below which a tenth lies to that below which nine tenths do.
 std::int64_t spread(std::vector<std::int64_t> values) {
-  if (values.size() < least_iterations) return 0;
+  if (values.size() < min_iterations) return 0;
   const Quantiles all = quantiles_of(std::move(values));
   return all.p90 - all.p10;
 }
@@ -50,7 +50,7 @@ class Sorter {
   }
 
  private:
-  bool varies(Side side) const { return history_[side].size() >= least_iterations; }
+  bool varies(Side side) const { return history_[side].size() >= min_iterations; }
 
   Values usual_of(Side side) const {
     Values usual = history_[side].front();
@@ -215,7 +215,7 @@ class Sorter {
       more[*outstanding] = usual;
     }
     // One iteration does not tell what is usual of each; all operations together do.
-    const bool is_known = exact_ || varies(measured_side) || more.size() < least_iterations;
+    const bool is_known = exact_ || varies(measured_side) || more.size() < min_iterations;
     if (!is_known) std::ranges::fill(more, usual);
     std::vector<std::size_t> all(more.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
@@ -232,7 +232,7 @@ class Sorter {
   std::optional<std::size_t> find_outstanding(const DifferenceGroup& group,
                                               const std::vector<std::int64_t>& more,
                                               std::int64_t common) const {
-    if (more.size() < least_iterations) return std::nullopt;
+    if (more.size() < min_iterations) return std::nullopt;
     std::vector<std::int64_t> beside;
     for (const std::int64_t ns : more) beside.push_back(std::abs(ns - common));
     const auto largest = std::ranges::max_element(beside);

@@ -45,7 +45,7 @@ struct Difference {
 // the processor; of the compared one alone where less than three are, or the run is a
 // prediction. The compared one comes first.
 using History = std::array<std::vector<Values>, 2>;
-inline constexpr std::size_t least_iterations = 3;  // from which on they tell what is usual
+inline constexpr std::size_t min_iterations = 3;  // from which on they tell what is usual
 
 // Sums, by operation and value, to the difference of `values`, those of the compared
 // iterations; of what both have. `exact`: neither run varies.

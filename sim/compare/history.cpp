@@ -14,7 +14,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t most_spans = 3'000'000;
+constexpr std::size_t max_spans = 3'000'000;
 
 // Puts a run's times right and counts them from its first start, which is returned, but
 // where they count from the end of the iteration before.
@@ -71,11 +71,11 @@ std::int64_t makespan_of(const Operations& operations, Side side) {
 // The places of iterations to look at, `compared` among them.
 std::vector<std::size_t> chosen(const RecordedRun& run, std::size_t compared) {
   const std::size_t count = run.iterations.size();
-  if (run.about.source == Source::predicted || count < least_iterations) return {compared};
+  if (run.about.source == Source::predicted || count < min_iterations) return {compared};
   const RecordedIteration& one = run.iterations[compared];
-  const std::size_t affordable = most_spans / std::max<std::size_t>(1, one.end - one.begin);
+  const std::size_t affordable = max_spans / std::max<std::size_t>(1, one.end - one.begin);
   const std::size_t wanted = std::min(count, affordable);
-  if (wanted < least_iterations) return {compared};
+  if (wanted < min_iterations) return {compared};
   std::vector<std::size_t> places{compared};
   for (std::size_t i = 0; i < wanted; ++i) {
     const std::size_t place = i * count / wanted;
@@ -128,7 +128,7 @@ History history_of(const RecordedRun& predicted, const RecordedRun& measured,
     for (const std::size_t place : chosen(run, compared[side])) {
       Values& own = history[side].emplace_back(values[side]);
       for (OperationId id = 0; id < operations.size(); ++id) {
-        own.duration[id] -= operations.sides[side][id].taken_ns;
+        own.duration[id] -= operations.sides[side][id].preempted_ns;
       }
       if (place == compared[side]) continue;
       std::array places = compared;
@@ -144,7 +144,7 @@ History history_of(const RecordedRun& predicted, const RecordedRun& measured,
                           ActionKey(operations.actions[id]) == ActionKey(theirs.actions[id]);
         const OperationId at = same ? id : operations.find(theirs.actions[id]);
         if (at == no_operation) continue;
-        own.duration[at] = found.duration[id] - theirs.sides[side][id].taken_ns;
+        own.duration[at] = found.duration[id] - theirs.sides[side][id].preempted_ns;
         own.gap[at] = found.gap[id];
         own.exchange[at] = found.exchange[id];
       }

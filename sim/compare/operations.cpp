@@ -132,7 +132,7 @@ class Joiner {
       own.rank = span.rank;
       own.start_ns = span.start_ns - zero;
       own.end_ns = span.end_ns - zero;
-      own.taken_ns = span.taken_ns;
+      own.preempted_ns = span.preempted_ns;
       if (!collectives.empty()) {
         if (const auto wait = collectives.take(span.action, span.rank)) await(own, *wait);
         // What makes gradients may have waited for the reduction of those before.
@@ -181,7 +181,7 @@ class Joiner {
         if (!first.exists()) continue;
         second.end_ns = std::max(first.end_ns, second.end_ns);
         second.start_ns = first.end_ns = first.start_ns;
-        second.taken_ns += std::exchange(first.taken_ns, 0);
+        second.preempted_ns += std::exchange(first.preempted_ns, 0);
       }
     }
   }

@@ -43,8 +43,8 @@ struct Occurrence {
   // both 0 where it waits for none.
   std::int64_t collective_since_ns = 0;
   std::int64_t collective_arrival_ns = 0;
-  Action collective = {};     // the last that it waits for
-  std::int64_t taken_ns = 0;  // for how long of it others had its processor
+  Action collective = {};         // the last that it waits for
+  std::int64_t preempted_ns = 0;  // for how long of it others had its processor
 
   bool exists() const { return rank >= 0; }
   bool awaits_collective() const { return collective_since_ns != 0 || collective_arrival_ns != 0; }

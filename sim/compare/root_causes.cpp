@@ -15,9 +15,9 @@ namespace {
 
 // Replays cost time: of many differences only the largest are told apart, and of orders in
 // which they are made so many are tried, that replays visit this many operations together.
-constexpr std::size_t most_visits = 20'000'000;
-constexpr std::size_t most_pairs = 64;
-constexpr std::size_t most_causes = 50;
+constexpr std::size_t max_visits = 20'000'000;
+constexpr std::size_t max_pairs = 64;
+constexpr std::size_t max_causes = 50;
 
 // What both runs have, as predicted or, difference by difference, as measured; the last one
 // is the order.
@@ -103,7 +103,7 @@ class Ranking {
       return std::pair(sign * a.effect_ns, std::abs(a.alone_ns)) >
              std::pair(sign * b.effect_ns, std::abs(b.alone_ns));
     });
-    if (causes_.size() > most_causes) causes_.resize(most_causes);
+    if (causes_.size() > max_causes) causes_.resize(max_causes);
     comparison_.root_causes = std::move(causes_);
   }
 
@@ -111,13 +111,13 @@ class Ranking {
   // In how many pairs of orders so many changes can be tried.
   std::size_t pairs_for(std::size_t changes) const {
     const std::size_t visits = 2 * std::max<std::size_t>(1, changes * operations_.size());
-    return std::clamp<std::size_t>(most_visits / visits, 1, most_pairs);
+    return std::clamp<std::size_t>(max_visits / visits, 1, max_pairs);
   }
 
   void keep_largest(std::vector<Difference>& differences) const {
     std::ranges::stable_sort(differences, std::greater(), &Difference::size_ns);
     const std::size_t affordable =
-        std::max<std::size_t>(8, most_visits / (4 * std::max<std::size_t>(1, operations_.size())));
+        std::max<std::size_t>(8, max_visits / (4 * std::max<std::size_t>(1, operations_.size())));
     if (differences.size() <= affordable) return;
     // The rest is one, and no cause.
     Difference rest;

@@ -193,7 +193,7 @@ void Costs::check(const Placement& placement, int microbatches, std::string_view
     for (const CollectiveCosts* collective : {&stage.unshard, &stage.reduce}) {
       if (!collective->exists()) continue;
       // The end of each part is rounded up.
-      time += static_cast<long double>(most_collectives(1)) *
+      time += static_cast<long double>(max_collectives(1)) *
               (static_cast<long double>(collective->latency_ns) +
                static_cast<long double>(
                    occupied_ns(collective_link(placement.rank_of(s)), collective->bytes)) +

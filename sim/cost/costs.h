@@ -156,7 +156,7 @@ constexpr std::int64_t share_of(std::int64_t total, std::int64_t count, std::int
 
 // How often a stage may be gathered, or reduced, in an iteration: once per action
 // of each of its microbatches.
-constexpr std::int64_t most_collectives(std::int64_t microbatches) { return 3 * microbatches; }
+constexpr std::int64_t max_collectives(std::int64_t microbatches) { return 3 * microbatches; }
 
 // Whether any stage sends bytes to another rank.
 bool exchanges_bytes(const std::vector<StageFootprint>& footprints);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t largest_of_config = 1 << 20;  // as in pipesim's own files
 constexpr std::int64_t largest_mlp_of_config = 1 << 22;
-constexpr std::int64_t most_experts_of_config = 1 << 16;
+constexpr std::int64_t max_experts_of_config = 1 << 16;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> config_kinds{{
     {"gpt2", "GPT2LMHeadModel"},
@@ -346,8 +346,8 @@ class ConfigReader {
     const std::string_view own = is_mixtral ? "num_local_experts" : "num_experts";
     const std::string_view other = is_mixtral ? "num_experts" : "num_local_experts";
     const std::string_view count = root_has(own) || !root_has(other) ? own : other;
-    model_.experts = required(count, most_experts_of_config);
-    model_.experts_per_token = required("num_experts_per_tok", most_experts_of_config);
+    model_.experts = required(count, max_experts_of_config);
+    model_.experts_per_token = required("num_experts_per_tok", max_experts_of_config);
     if (model_.experts_per_token > model_.experts) {
       root_.fail(fmt::format("num_experts_per_tok: {} of {}", model_.experts_per_token,
                              plural(model_.experts, "expert")));

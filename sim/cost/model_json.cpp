@@ -14,10 +14,10 @@ namespace pipesim {
 namespace {
 
 constexpr std::int64_t largest_size = 1 << 20;  // of a dimension, or the number of blocks
-constexpr std::int64_t most_experts = 1 << 16;
-constexpr std::int64_t most_listed = 1 << 14;  // layers
+constexpr std::int64_t max_experts = 1 << 16;
+constexpr std::int64_t max_listed = 1 << 14;  // layers
 constexpr std::int64_t most_parameters = 1'000'000'000'000'000;
-constexpr std::int64_t most_flops = 1'000'000'000'000'000'000;  // of a layer
+constexpr std::int64_t max_flops = 1'000'000'000'000'000'000;  // of a layer
 
 std::string architecture_name(Architecture architecture) {
   switch (architecture) {
@@ -84,10 +84,10 @@ void read_attention(JsonMembers& members, Model& model) {
 }
 
 void read_experts(JsonMembers& members, Model& model) {
-  model.experts = members.integer_or("experts", 1, 1, most_experts);
+  model.experts = members.integer_or("experts", 1, 1, max_experts);
   if (model.experts > 1) members.required("experts_per_token");
   members.optional("experts_per_token", [&](const JsonCursor& value) {
-    model.experts_per_token = value.integer(1, most_experts);
+    model.experts_per_token = value.integer(1, max_experts);
     if (model.experts_per_token <= model.experts) return;
     value.fail(fmt::format("{} are more than the model's {}; give at most {}",
                            model.experts_per_token, plural(model.experts, "expert"),
@@ -165,7 +165,7 @@ ListedLayer read_layer(const JsonCursor& cursor, JsonMembers& members) {
   if (!is_timed && !is_counted) {
     cursor.fail("a forward is missing: give forward_ns, or forward_flops and forward_bytes");
   }
-  read_passes(members, "flops", most_flops, layer.forward_flops, layer.backward_flops);
+  read_passes(members, "flops", max_flops, layer.forward_flops, layer.backward_flops);
   read_passes(members, "bytes", max_bytes, layer.forward_bytes, layer.backward_bytes);
   std::int64_t forward_ns = 0;
   std::int64_t backward_ns = 0;
@@ -191,10 +191,10 @@ void read_list(JsonMembers& members, Model& model) {
   for (const JsonCursor& item : list.array()) {
     JsonMembers entry(item);
     const ListedLayer layer = read_layer(item, entry);
-    const std::int64_t repeat = entry.integer_or("repeat", 1, 1, most_listed);
+    const std::int64_t repeat = entry.integer_or("repeat", 1, 1, max_listed);
     entry.finish();
-    if (std::ssize(model.list) + repeat > most_listed) {
-      item.fail(fmt::format("more than {} layers; put some of them together", most_listed));
+    if (std::ssize(model.list) + repeat > max_listed) {
+      item.fail(fmt::format("more than {} layers; put some of them together", max_listed));
     }
     model.list.insert(model.list.end(), static_cast<std::size_t>(repeat), layer);
   }

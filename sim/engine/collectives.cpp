@@ -103,7 +103,7 @@ class Finder {
 
   Collective& add(const Action& action, std::int32_t& count, std::size_t place) {
     const bool is_numbered = count < no_number;
-    if (count >= most_collectives(schedule_.microbatches / iterations_) || !is_numbered) {
+    if (count >= max_collectives(schedule_.microbatches / iterations_) || !is_numbered) {
       throw input_error(fmt::format("{}: rank {} has {} more than {} times{}; leave some out",
                                     schedule_.name, rank_, to_text(action), count,
                                     is_numbered ? ", three for each microbatch" : ""));

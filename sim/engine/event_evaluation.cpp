@@ -48,7 +48,7 @@ class EventEvaluation {
         paces_(accounts_.size(), Pace(costs_.compute_slowdown_ppm)),
         collectives_(tasks_.collectives.size()),
         missing_(accounts_.size()),
-        tied_ns_(accounts_.size()),
+        held_ns_(accounts_.size()),
         paths_to_groups_(tasks_.groups.size()),
         write_starts_ns_(accounts_.size()),
         dependency_ends_(tasks_.dependencies),
@@ -269,8 +269,8 @@ class EventEvaluation {
     }
     starts_ns_[static_cast<std::size_t>(row.rank)] = now;
     bool lacks_parts = false;
-    if (const Ties* ties = tasks_.ties_with(task)) [[unlikely]] {
-      lacks_parts = start_tied(*ties, row.rank, duration);
+    if (const CellCollectives* ties = tasks_.collectives_with(task)) [[unlikely]] {
+      lacks_parts = start_held(*ties, row.rank, duration);
     }
     if (costs_.compute_slowdown_ppm == 0 && !lacks_parts) {
       engine_.finish_at(task, now + duration);
@@ -283,7 +283,7 @@ class EventEvaluation {
 
   void finish_compute(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
-    const Ties* ties = tasks_.ties_with(task);
+    const CellCollectives* ties = tasks_.collectives_with(task);
     if (costs_.compute_slowdown_ppm > 0 || ties != nullptr) {
       paces_[static_cast<std::size_t>(row.rank)].finish();
     }
@@ -516,7 +516,7 @@ class EventEvaluation {
     return tasks_.collectives[static_cast<std::size_t>(index)];
   }
   Progress& progress(std::int64_t index) { return collectives_[static_cast<std::size_t>(index)]; }
-  std::int64_t& tied_ns(int rank) { return tied_ns_[static_cast<std::size_t>(rank)]; }
+  std::int64_t& tied_ns(int rank) { return held_ns_[static_cast<std::size_t>(rank)]; }
   int& missing(int rank) { return missing_[static_cast<std::size_t>(rank)]; }
 
   StreamId stream_of_step(TaskId task) const {
@@ -530,7 +530,7 @@ class EventEvaluation {
 
   // Starts a cell that needs collectives, or makes gradients for one, part by part. Returns whether
   // some of its input is still missing.
-  bool start_tied(const Ties& ties, int rank, std::int64_t duration) {
+  bool start_held(const CellCollectives& ties, int rank, std::int64_t duration) {
     for (const std::int64_t gather : ties.gathers) {
       if (gather != Collective::none && !progress(gather).is_done) ++missing(rank);
     }
@@ -545,7 +545,7 @@ class EventEvaluation {
   }
 
   // The last wait of a cell.
-  Wait wait_of(const Cell& cell, const Ties& ties, int rank) {
+  Wait wait_of(const Cell& cell, const CellCollectives& ties, int rank) {
     Wait last;
     if (ties.before != Collective::none) {
       const Progress& before = progress(ties.before);
@@ -752,7 +752,7 @@ class EventEvaluation {
   std::vector<Progress> collectives_;
   // By rank: how many collectives its work still lacks parts of, and its own duration.
   std::vector<int> missing_;
-  std::vector<std::int64_t> tied_ns_;
+  std::vector<std::int64_t> held_ns_;
   std::vector<PathTimes> paths_to_groups_;
   std::vector<std::int64_t> write_starts_ns_;  // by rank, of its checkpoint
   DependencyEnds dependency_ends_;

@@ -162,7 +162,7 @@ class TasksBuilder {
       }
       if (one.cell == Collective::none || own.parts == 0) continue;
       const TaskId cell = first_task_at(one.rank, one.cell);
-      Ties& ties = ties_of(cell);
+      CellCollectives& ties = ties_of(cell);
       if (own.is_within_cell) {
         ties.reduction = static_cast<std::int64_t>(i);
       } else {
@@ -177,7 +177,7 @@ class TasksBuilder {
     return tasks_.task_of(schedule_.actions[rank][static_cast<std::size_t>(cell)]);
   }
 
-  Ties& ties_of(TaskId cell) {
+  CellCollectives& ties_of(TaskId cell) {
     std::uint32_t& at = tasks_.ties_of_cell[cell];
     if (at == 0) {
       tasks_.ties.emplace_back();

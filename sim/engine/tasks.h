@@ -74,7 +74,7 @@ struct Step {
 
 // A cell's ties with collectives: those whose first part it needs, one per stage; the one that goes
 // on while it runs; and the one whose end it waits for.
-struct Ties {
+struct CellCollectives {
   std::array<std::int64_t, 2> gathers{Collective::none, Collective::none};
   std::int64_t reduction = Collective::none;
   std::int64_t before = Collective::none;
@@ -86,7 +86,7 @@ struct Tasks : TaskTable {
   std::vector<CollectiveTasks> collectives;
   std::vector<Step> steps;
   StreamId first_collective_stream = no_stream;  // one per rank, if there are any
-  std::vector<Ties> ties;
+  std::vector<CellCollectives> ties;
   LargeVector<std::uint32_t> ties_of_cell;  // by its first task: an index in `ties` plus one, or 0
   SaveTasks saves;                          // after the steps
 
@@ -94,7 +94,7 @@ struct Tasks : TaskTable {
   std::size_t first_step = 0;
 
   // Null if a cell has no ties with collectives.
-  const Ties* ties_with(TaskId cell) const {
+  const CellCollectives* collectives_with(TaskId cell) const {
     if (ties.empty() || ties_of_cell[cell] == 0) return nullptr;
     return &ties[ties_of_cell[cell] - 1];
   }

@@ -155,7 +155,7 @@ bool has(const Cluster& cluster, Constant constant) {
 Range range_of(const Cluster& cluster, Constant constant) {
   const SoftwareSpec& software = cluster.device.software;
   if (constant == Constant::state_bytes) {
-    return {-software.state_bytes, most_state_bytes - software.state_bytes};
+    return {-software.state_bytes, max_state_bytes - software.state_bytes};
   }
   if (constant == Constant::reserved_memory) {
     const auto reserved = static_cast<double>(software.reserved_bytes);

@@ -16,8 +16,8 @@
 namespace pipesim {
 namespace {
 
-constexpr double least_noise = 0.03;
-constexpr double most_noise = 0.06;
+constexpr double min_noise = 0.03;
+constexpr double max_noise = 0.06;
 constexpr double told_share = 0.7;
 constexpr double no_gradient = 1e-9;
 
@@ -80,7 +80,7 @@ LeastSquares problem_of(Constants constants, const Cluster& start) {
     const Range range = range_of(start, constant);
     problem.unknowns.push_back({usual_spread(constant), range.least, range.most});
   }
-  problem.noise = least_noise;
+  problem.noise = min_noise;
   return problem;
 }
 
@@ -111,7 +111,7 @@ Told tell(LeastSquares problem, const std::vector<bool>& there) {
   Told told{{}, needed_by(gradients, there.size()), Point(there.size(), 1)};
   told.solution = solve(problem, told.constants, all, std::move(start));
   problem.noise =
-      std::clamp(shown_noise(problem, told.solution, told.constants, all), least_noise, most_noise);
+      std::clamp(shown_noise(problem, told.solution, told.constants, all), min_noise, max_noise);
   start = told.solution.at;
   bool is_first = true;
   while (true) {
@@ -228,19 +228,19 @@ FittedQuestion answer(const std::vector<MeasuredIteration>& runs,
 // to predict the other.
 void require_enough(const std::vector<MeasuredIteration>& runs,
                     const std::vector<Measurement>& times, const Cluster& start) {
-  if (runs.size() >= least_runs) return;
+  if (runs.size() >= min_runs) return;
   const auto constants = static_cast<std::size_t>(
       std::ranges::count_if(time_constants, [&](Constant one) { return has(start, one); }));
   const bool have_traces =
       std::ranges::all_of(runs, [](const MeasuredIteration& run) { return run.kinds.has_value(); });
-  if (runs.size() + 1 == least_runs && have_traces && times.size() > constants) return;
+  if (runs.size() + 1 == min_runs && have_traces && times.size() > constants) return;
   throw input_error(fmt::format(
       "has {}, which is too little; measure {} or more, or two with traces that give more times "
       "than the {} that are fitted{}",
-      plural(static_cast<std::int64_t>(runs.size()), "run"), least_runs,
+      plural(static_cast<std::int64_t>(runs.size()), "run"), min_runs,
       plural(static_cast<std::int64_t>(constants), "constant"),
-      have_traces && runs.size() + 1 == least_runs ? fmt::format(": these give {}", times.size())
-                                                   : ""));
+      have_traces && runs.size() + 1 == min_runs ? fmt::format(": these give {}", times.size())
+                                                 : ""));
 }
 
 }  // namespace
@@ -286,7 +286,7 @@ FittedCluster fit(const std::vector<MeasuredIteration>& runs, const Cluster& sta
   FittedCluster fitted;
   fitted.time = answer(runs, times, runs.size(), time_constants, start, fitted.constants);
   const std::vector<Measurement> peaks = peaks_of(runs);
-  if (peaks.size() >= least_runs) {
+  if (peaks.size() >= min_runs) {
     fitted.memory = answer(runs, peaks, peaks.size(), memory_constants, start, fitted.constants);
   }
   fitted.band = band_of(runs, fitted.time.by_others);

@@ -78,9 +78,9 @@ struct FittedCluster {
 };
 
 // The least number of runs, or peaks.
-inline constexpr std::size_t least_runs = 3;
+inline constexpr std::size_t min_runs = 3;
 
-// Fits times, and peaks if there are `least_runs` of them. Throws an input error for fewer runs,
+// Fits times, and peaks if there are `min_runs` of them. Throws an input error for fewer runs,
 // except two with traces that measure more than there are constants of time.
 FittedCluster fit(const std::vector<MeasuredIteration>& runs, const Cluster& start);
 

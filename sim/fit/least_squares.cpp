@@ -14,8 +14,8 @@ constexpr double step_length = 0.01;
 // A step no longer than this ends a descent; descents before the last only provide its start.
 constexpr double small_step = 1e-4;
 constexpr double first_small_step = 3e-3;
-constexpr int most_steps = 40;
-constexpr int most_halvings = 6;
+constexpr int max_steps = 40;
+constexpr int max_halvings = 6;
 
 enum class Robust { no, huber, cauchy };
 
@@ -74,7 +74,7 @@ class Descent {
 
   Solution run() {
     for (const Robust robust : {Robust::no, Robust::huber, Robust::cauchy}) {
-      for (int step = 0; step < most_steps; ++step) {
+      for (int step = 0; step < max_steps; ++step) {
         weigh(robust);
         if (!take_step(robust == Robust::cauchy ? small_step : first_small_step)) break;
       }
@@ -168,7 +168,7 @@ class Descent {
     const Point step = solve_by(cholesky(curvature), right);
     const double before = loss(solution_.at, solution_.residuals);
     double part = 1;
-    for (int halving = 0; halving <= most_halvings; ++halving, part /= 2) {
+    for (int halving = 0; halving <= max_halvings; ++halving, part /= 2) {
       Point at = solution_.at;
       double length = 0;
       for (std::size_t a = 0; a < moved.size(); ++a) {

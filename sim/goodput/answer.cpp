@@ -41,12 +41,12 @@ SavedRun run_of(const GoodputQuestion& question) {
 
 // Whether trials take at most some seconds, and stay well within 64 bits.
 bool is_affordable(const SavedRun& run, const RunTrials& trials) {
-  constexpr double most_failures = 1e8;
-  constexpr double most_listed = 1e6;
+  constexpr double max_failures = 1e8;
+  constexpr double max_listed = 1e6;
   constexpr double longest_ns = 2e18;
   const double failures = expected_failures(run, trials);
   const double each_ns = failures / trials.count * static_cast<double>(run.job.mtbf_ns);
-  return failures <= (trials.count == 1 ? most_listed : most_failures) && each_ns <= longest_ns;
+  return failures <= (trials.count == 1 ? max_listed : max_failures) && each_ns <= longest_ns;
 }
 
 void simulate_trial(const SavedRun& run, std::uint64_t seed, GoodputAnswer& all) {

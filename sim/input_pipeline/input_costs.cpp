@@ -17,7 +17,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t most_links = 16;  // crossed by bytes of one action
+constexpr std::size_t max_links = 16;  // crossed by bytes of one action
 
 // ---- The file
 
@@ -27,7 +27,7 @@ class InputCostsReader {
 
   InputCosts read() {
     costs_.work.resize(
-        static_cast<std::size_t>(members_.required("ranks").integer(1, most_input_ranks)));
+        static_cast<std::size_t>(members_.required("ranks").integer(1, max_input_ranks)));
     costs_.batch_size = members_.integer_or("batch_size", 0, 1, max_count);
     members_.optional("links", [&](const JsonCursor& list) { read_links(list); });
     const JsonCursor work = members_.required("work");
@@ -94,9 +94,9 @@ class InputCostsReader {
     work.bytes = members.integer_or("bytes", 0, 0, max_bytes);
     members.optional("links", [&](const JsonCursor& list) {
       const std::vector<JsonCursor> items = list.array();
-      if (items.size() > most_links) {
+      if (items.size() > max_links) {
         list.fail(fmt::format("{} links are more than {}; name those that are full", items.size(),
-                              most_links));
+                              max_links));
       }
       for (const JsonCursor& item : items) {
         const std::uint32_t link = find_link(item);
@@ -321,7 +321,7 @@ void check_costs(const InputProgram& program, const InputCosts& costs) {
       time += takes[static_cast<std::size_t>(call.action.kind)];
     }
   }
-  if (time > static_cast<double>(most_input_ns)) {
+  if (time > static_cast<double>(max_input_ns)) {
     throw input_error(fmt::format("{} take more than 146 years together; use smaller costs",
                                   plural(program.size(), "call")));
   }
@@ -330,7 +330,7 @@ void check_costs(const InputProgram& program, const InputCosts& costs) {
     const double of_batch =
         static_cast<double>(held.batch_bytes) + static_cast<double>(held.ids_bytes) +
         static_cast<double>(held.pooled_bytes) + static_cast<double>(held.activation_bytes);
-    if (of_batch * program.batches > static_cast<double>(most_input_bytes)) {
+    if (of_batch * program.batches > static_cast<double>(max_input_bytes)) {
       throw input_error(fmt::format(
           "rank {} holds {:.3g} bytes of each batch, too many for {}; use smaller costs", rank,
           of_batch, plural(program.batches, "batch", "batches")));

@@ -275,20 +275,20 @@ void call_staged(HostOrder& host, const std::vector<InputStage>& stages) {
 
 void check(const InputProgramRequest& request) {
   // 10^8 calls are some gigabytes.
-  constexpr std::int64_t most_batches = 4'000'000;
+  constexpr std::int64_t max_batches = 4'000'000;
   if (request.ranks < 1 || request.batches < 1 || request.accumulate < 1) {
     throw input_error("an input pipeline has at least one rank, one batch and one batch per step");
   }
-  if (request.ranks > most_input_ranks) {
+  if (request.ranks > max_input_ranks) {
     throw input_error(fmt::format("an input pipeline has {} at most, not {}",
-                                  plural(most_input_ranks, "rank"), format_count(request.ranks)));
+                                  plural(max_input_ranks, "rank"), format_count(request.ranks)));
   }
-  if (std::int64_t{request.ranks} * request.batches > most_batches) {
+  if (std::int64_t{request.ranks} * request.batches > max_batches) {
     throw input_error(
         fmt::format("{} of {} are {} calls, more than this holds in memory; {} in all are the most",
                     plural(request.batches, "batch", "batches"), plural(request.ranks, "rank"),
                     format_count(std::int64_t{request.ranks} * request.batches * input_kind_count),
-                    plural(most_batches, "batch", "batches")));
+                    plural(max_batches, "batch", "batches")));
   }
   constexpr double call_bytes = sizeof(InputCall) + 32;  // with what it waits for
   const double calls = static_cast<double>(request.ranks) * request.batches * input_kind_count;

@@ -18,12 +18,12 @@ namespace pipesim {
 namespace {
 
 constexpr std::int64_t largest_width = 1 << 20;  // of a layer, or the dense features
-constexpr std::int64_t most_dense_layers = 64;
-constexpr std::int64_t most_tables = 1 << 14;
-constexpr std::int64_t most_rows = max_bytes / 4;
-constexpr std::int64_t most_ids = 1 << 16;  // of a sample, for one table
+constexpr std::int64_t max_dense_layers = 64;
+constexpr std::int64_t max_tables = 1 << 14;
+constexpr std::int64_t max_rows = max_bytes / 4;
+constexpr std::int64_t max_ids = 1 << 16;  // of a sample, for one table
 constexpr double largest_skew = 4;
-constexpr std::int64_t most_dense_parameters = max_bytes / 16;  // with gradients, far below a PiB
+constexpr std::int64_t max_dense_parameters = max_bytes / 16;  // with gradients, far below a PiB
 
 constexpr std::array<std::string_view, 2> interaction_names{"dot", "cross"};
 constexpr std::array<std::string_view, 2> table_optimizer_names{"sgd", "adagrad"};
@@ -43,9 +43,9 @@ std::vector<std::int64_t> read_widths(const JsonCursor& list) {
   std::vector<std::int64_t> widths;
   for (const JsonCursor& width : list.array()) widths.push_back(width.integer(1, largest_width));
   if (widths.empty()) list.fail("an empty list; give the width of at least one layer");
-  if (std::ssize(widths) > most_dense_layers) {
+  if (std::ssize(widths) > max_dense_layers) {
     list.fail(
-        fmt::format("{} layers are more than {}; give fewer", widths.size(), most_dense_layers));
+        fmt::format("{} layers are more than {}; give fewer", widths.size(), max_dense_layers));
   }
   return widths;
 }
@@ -56,7 +56,7 @@ EmbeddingTable read_table(const JsonCursor& cursor, std::int64_t width) {
   const JsonCursor name = members.required("name");
   table.name = name.string();
   if (table.name.empty()) name.fail("is empty; give the table a name");
-  table.rows = members.required("rows").integer(1, most_rows);
+  table.rows = members.required("rows").integer(1, max_rows);
   table.width = width;
   members.optional("width", [&](const JsonCursor& given) {
     if (given.integer(1, largest_width) == width) return;
@@ -65,7 +65,7 @@ EmbeddingTable read_table(const JsonCursor& cursor, std::int64_t width) {
         "needs as many; give {}, or omit it",
         quote(table.name), given.integer(1, largest_width), width, width));
   });
-  table.ids_per_sample = members.integer_or("ids_per_sample", 1, 1, most_ids);
+  table.ids_per_sample = members.integer_or("ids_per_sample", 1, 1, max_ids);
   members.optional("id_count", [&](const JsonCursor& given) {
     table.id_count = read_choice<IdCount>(given, "id count", id_count_names);
   });
@@ -83,8 +83,8 @@ void read_tables(const JsonCursor& list, RecommendationModel& model) {
   std::set<std::string_view> names;
   const std::vector<JsonCursor> items = list.array();
   if (items.empty()) list.fail("an empty list; give at least one table");
-  if (std::ssize(items) > most_tables) {
-    list.fail(fmt::format("{} tables are more than {}; give fewer", items.size(), most_tables));
+  if (std::ssize(items) > max_tables) {
+    list.fail(fmt::format("{} tables are more than {}; give fewer", items.size(), max_tables));
   }
   model.tables.reserve(items.size());  // so that addresses of names are stable
   double bytes = 0;
@@ -240,14 +240,14 @@ RecommendationModel parse_recommendation_model(std::string_view text, const std:
       read_choice<Interaction>(members.required("interaction"), "interaction", interaction_names);
   if (model.interaction == Interaction::cross) {
     model.cross_layers =
-        static_cast<int>(members.required("cross_layers").integer(1, most_dense_layers));
+        static_cast<int>(members.required("cross_layers").integer(1, max_dense_layers));
     model.cross_rank = members.required("cross_rank").integer(1, largest_width);
   }
   read_tables(members.required("tables"), model);
   members.finish();
-  if (model.bottom_parameters() + model.top_parameters() > most_dense_parameters) {
+  if (model.bottom_parameters() + model.top_parameters() > max_dense_parameters) {
     root.fail(fmt::format("more than {} parameters in dense layers; use fewer or smaller ones",
-                          format_count(most_dense_parameters)));
+                          format_count(max_dense_parameters)));
   }
   return model;
 }

@@ -17,8 +17,8 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t most_names = 20;
-constexpr std::size_t least_name = 24;  // bytes of a name, else columns before it are omitted
+constexpr std::size_t max_names = 20;
+constexpr std::size_t min_name = 24;  // bytes of a name, else columns before it are omitted
 
 // At most `most` bytes: longer text loses its middle.
 std::string shortened(const std::string& text, std::size_t most) {
@@ -107,7 +107,7 @@ std::string name_columns(const std::vector<const EventTrace*>& traces, std::size
   const std::size_t all = sums.size();
   std::int64_t whole_ns = 0;
   for (const NameSum& sum : sums) whole_ns += sum.self_ns;
-  if (all > most_names) sums.resize(most_names);
+  if (all > max_names) sums.resize(max_names);
   const TableUnit unit = table_unit(std::ranges::max(sums, {}, &NameSum::total_ns).total_ns);
   std::vector<Column> columns{
       {fmt::format("self, {}", unit.name), {}}, {"total", {}}, {"count", {}}, {"self %", {}}};
@@ -126,7 +126,7 @@ std::string name_columns(const std::vector<const EventTrace*>& traces, std::size
     }
     used += widths.back() + 2;
   }
-  while (columns.size() > 1 && used + least_name > width) {
+  while (columns.size() > 1 && used + min_name > width) {
     used -= widths.back() + 2;
     widths.pop_back();
     columns.pop_back();

@@ -19,8 +19,8 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t most_kinds_on_page = 200;
-constexpr std::size_t most_dots = 400;
+constexpr std::size_t max_kinds_on_page = 200;
+constexpr std::size_t max_dots = 400;
 
 // ---- HTML
 
@@ -183,7 +183,7 @@ std::string causes(const Comparison& comparison) {
 // ---- Tables
 
 std::string kinds(const Comparison& comparison) {
-  const auto& [rows, all, unit] = kind_rows(comparison, most_kinds_on_page);
+  const auto& [rows, all, unit] = kind_rows(comparison, max_kinds_on_page);
   std::string rest;
   if (rows.size() < all) {
     rest = fmt::format("<p>The {} that differ most, of {}; <code>--json</code> has all.</p>\n",
@@ -343,7 +343,7 @@ std::string iterations(const RecordedRun& measured, const Comparison& comparison
   const Quantiles& all = comparison.iterations;
   const std::string_view noun = side_noun(comparison, predicted_side);
   std::string out = "<div class=\"bars strip\">" + bar("box", place(all.p10), place(all.p90));
-  const std::size_t dots = std::min(makespans.size(), most_dots);
+  const std::size_t dots = std::min(makespans.size(), max_dots);
   for (std::size_t i = 0; i < dots; ++i) {
     const double at = place(makespans[i * makespans.size() / dots]);
     out += bar("dot", at, at);

@@ -199,7 +199,7 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   json["root_causes"] = causes_json(comparison);
   json["noise"] = {{"effect_ns", comparison.noise.effect_ns},
                    {"ranks", comparison.noise.ranks},
-                   {"taken_fraction", comparison.noise.taken_fraction}};
+                   {"taken_fraction", comparison.noise.preempted_fraction}};
   json["iteration_ns"] = quantiles_json(comparison.iterations);
   json["bubble_fraction"] =
       of_both(comparison, [](const SideResult& side) { return Json(side.global_bubble); });

@@ -38,10 +38,10 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t most_operations = 20'000;
-constexpr std::size_t most_rows = 64;
+constexpr std::size_t max_operations = 20'000;
+constexpr std::size_t max_rows = 64;
 constexpr std::int64_t blocks_in_a_row = 600;  // at least, of equal width
-constexpr std::size_t most_points = 400;       // per memory curve
+constexpr std::size_t max_points = 400;        // per memory curve
 constexpr std::size_t causes_shown = 4;        // whose ranks are always shown
 constexpr std::int64_t no_row = -1;
 
@@ -66,18 +66,18 @@ std::int32_t rank_of(const Operations& operations, const Occurrence& own, Operat
 
 // ---- Memory
 
-// At most most_points of (time, bytes), with the highest of each stretch of time.
+// At most max_points of (time, bytes), with the highest of each stretch of time.
 Json reduced(const std::vector<std::pair<std::int64_t, std::int64_t>>& curve) {
   Json flat = Json::array();
   const auto put = [&](const auto& point) {
     flat.push_back(point.first);
     flat.push_back(point.second);
   };
-  if (curve.size() <= most_points) {
+  if (curve.size() <= max_points) {
     for (const auto& point : curve) put(point);
     return flat;
   }
-  constexpr std::int64_t stretches = most_points / 2;
+  constexpr std::int64_t stretches = max_points / 2;
   const std::int64_t first = curve.front().first;
   const std::int64_t width = (curve.back().first - first) / stretches + 1;
   for (std::size_t i = 0; i < curve.size();) {
@@ -133,8 +133,8 @@ class Drawing {
       ++all;
       if (operations_.transfers(id)) ++transfers;
     }
-    with_transfers_ = all <= most_operations;
-    merged_ = all - transfers > most_operations;
+    with_transfers_ = all <= max_operations;
+    merged_ = all - transfers > max_operations;
   }
 
   void add_to(Json& json) {
@@ -384,7 +384,7 @@ std::vector<int> pictured_ranks(const Comparison& comparison) {
   const std::size_t ranks =
       std::max(comparison.sides[0].ranks.size(), comparison.sides[1].ranks.size());
   std::vector<int> shown;
-  if (ranks <= most_rows && operations.size() <= most_operations) {
+  if (ranks <= max_rows && operations.size() <= max_operations) {
     for (std::size_t r = 0; r < ranks; ++r) shown.push_back(static_cast<int>(r));
     return shown;
   }
@@ -419,7 +419,7 @@ ComparisonPicture comparison_picture(const RecordedRun& predicted, const Recorde
                                      const Comparison& comparison) {
   std::vector<std::size_t> shown;
   for (const int rank :
-       predicted.inputs ? few_ranks(comparison, most_rows) : pictured_ranks(comparison)) {
+       predicted.inputs ? few_ranks(comparison, max_rows) : pictured_ranks(comparison)) {
     const std::vector<std::size_t> own = lists_of(comparison.operations, rank);
     shown.insert(shown.end(), own.begin(), own.end());
   }

@@ -16,9 +16,9 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t most_causes_shown = 8;
-constexpr std::size_t most_kinds_shown = 24;
-constexpr std::size_t most_streams_shown = 16;
+constexpr std::size_t max_causes_shown = 8;
+constexpr std::size_t max_kinds_shown = 24;
+constexpr std::size_t max_streams_shown = 16;
 
 // ---- Pictures: both runs on one time axis
 
@@ -57,7 +57,7 @@ TimelinePanel panel_of(const Comparison& comparison, Side side) {
 // ---- Tables
 
 std::string kind_table(const Comparison& comparison) {
-  const auto& [rows, all, unit] = kind_rows(comparison, most_kinds_shown);
+  const auto& [rows, all, unit] = kind_rows(comparison, max_kinds_shown);
   std::string rest;
   if (rows.size() < all) {
     rest = fmt::format("       the {} that differ most, of {}; --json lists them all\n",
@@ -99,7 +99,7 @@ std::string save_table(const Comparison& comparison) {
     out += fmt::format(" {:>5} {:>7} {:>7} {:>7}", "saves", "SAVE", "beside", "hidden");
   }
   out += "\n";
-  for (std::size_t i = 0; i < std::min(rows.size(), most_kinds_shown); ++i) {
+  for (std::size_t i = 0; i < std::min(rows.size(), max_kinds_shown); ++i) {
     const SaveRow& row = rows[i];
     const std::int64_t bytes = std::max(row.times[0].bytes, row.times[1].bytes);
     out += fmt::format("{:>4}  {:>10}", row.rank, bytes == 0 ? "" : format_bytes(bytes));
@@ -109,8 +109,8 @@ std::string save_table(const Comparison& comparison) {
     }
     out += "\n";
   }
-  if (rows.size() > most_kinds_shown) {
-    out += fmt::format("      {} of {}; --json lists them all\n", most_kinds_shown, rows.size());
+  if (rows.size() > max_kinds_shown) {
+    out += fmt::format("      {} of {}; --json lists them all\n", max_kinds_shown, rows.size());
   }
   return out + "\n";
 }
@@ -133,7 +133,7 @@ std::string collective_table(const Comparison& comparison) {
     out += fmt::format(" {:>7} {:>8} {:>8}", "time", "hidden", "exposed");
   }
   out += "\n";
-  for (std::size_t i = 0; i < std::min(rows.size(), most_kinds_shown); ++i) {
+  for (std::size_t i = 0; i < std::min(rows.size(), max_kinds_shown); ++i) {
     const CollectiveRow& row = rows[i];
     out += fmt::format("{:>5} {:>5}  {:<11}", row.stage, row.rank, kind_name(row.kind));
     for (const CollectiveTimes& times : row.times) {
@@ -142,8 +142,8 @@ std::string collective_table(const Comparison& comparison) {
     }
     out += "\n";
   }
-  if (rows.size() > most_kinds_shown) {
-    out += fmt::format("       {} of {}; --json lists them all\n", most_kinds_shown, rows.size());
+  if (rows.size() > max_kinds_shown) {
+    out += fmt::format("       {} of {}; --json lists them all\n", max_kinds_shown, rows.size());
   }
   return out + "\n";
 }
@@ -212,9 +212,9 @@ std::string sentences(const RecordedRun& predicted, const RecordedRun& measured,
 // room is left.
 std::string hanging(const std::string& text, std::size_t margin, int width) {
   constexpr int least = 30;
-  constexpr std::size_t least_margin = 6;
+  constexpr std::size_t min_margin = 6;
   const bool is_beside = width >= static_cast<int>(margin) + least;
-  if (!is_beside) margin = least_margin;
+  if (!is_beside) margin = min_margin;
   std::string wrapped = (is_beside ? "" : "\n") + wrap(text, width - static_cast<int>(margin));
   for (std::size_t at = 0; (at = wrapped.find('\n', at)) != std::string::npos; at += margin) {
     wrapped.insert(++at, margin, ' ');
@@ -245,7 +245,7 @@ std::string gap_table(const Comparison& comparison, int width) {
 std::string cause_list(const Comparison& comparison, int width) {
   if (comparison.root_causes.empty())
     return wrap(fmt::format("causes  {}", without_causes(comparison)), width) + "\n";
-  const ShownCauses shown = shown_causes(comparison, most_causes_shown);
+  const ShownCauses shown = shown_causes(comparison, max_causes_shown);
   std::int64_t largest = std::max(std::abs(comparison.noise.effect_ns), std::abs(shown.others_ns));
   for (const std::size_t place : shown.places) {
     const RootCause& cause = comparison.root_causes[place];
@@ -284,7 +284,7 @@ TimelineGroup timelines_of(const RecordedRun& predicted, const RecordedRun& meas
     return group;
   }
   if (predicted.inputs) {
-    const std::vector<int> ranks = few_ranks(comparison, most_streams_shown);
+    const std::vector<int> ranks = few_ranks(comparison, max_streams_shown);
     TimelineGroup group{
         "", {panel_of(*predicted.inputs, ranks), panel_of(*measured.inputs, ranks)}, ""};
     for (const Side side : both_sides) group.panels[side].title = side_name(comparison, side);

@@ -69,7 +69,7 @@ Json run_report_json(const RecordedRun& run) {
       {"iteration_ns", quantiles_json(quantiles_of(std::move(makespans)))},
       {"bubble_fraction", {{"global", metrics.global_bubble()}, {"span", metrics.span_bubble()}}},
       {"critical_path", critical_path_json(metrics.critical_path)},
-      {"taken_fraction", taken_fraction(run.spans_of(iteration))}};
+      {"taken_fraction", preempted_fraction(run.spans_of(iteration))}};
   if (run.inputs) add_input_run(json, *run.inputs, measure(*run.inputs));
   Json& ranks = json["ranks"];
   for (std::size_t r = 0; r < metrics.ranks.size(); ++r) {

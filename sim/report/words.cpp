@@ -95,9 +95,10 @@ std::string different_work(const Comparison& comparison) {
 
 std::string noise_text(const Comparison& comparison) {
   if (comparison.operations.of_inputs()) return "variation from batch to batch";
-  if (comparison.noise.taken_fraction < disturbed) return "variation between its own iterations";
+  if (comparison.noise.preempted_fraction < disturbed)
+    return "variation between its own iterations";
   return fmt::format("others had its processors for {} of the time that it computed",
-                     format_percent(comparison.noise.taken_fraction));
+                     format_percent(comparison.noise.preempted_fraction));
 }
 
 std::string verdict_of(const Comparison& comparison) {

@@ -11,12 +11,12 @@
 #include <variant>
 #include <vector>
 
+#include "sim/advice/candidates.h"
 #include "sim/cost/costs.h"
 #include "sim/engine/simulate.h"
-#include "sim/plan/candidates.h"
+#include "sim/flags/schedule_choice.h"
 #include "sim/request/cost_changes.h"
 #include "sim/request/training_request.h"
-#include "sim/schedule/choice.h"
 
 namespace pipesim {
 

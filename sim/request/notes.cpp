@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/plan/limits.h"
-#include "sim/plan/ranking.h"
-#include "sim/plan/receive_choices.h"
+#include "sim/advice/limits.h"
+#include "sim/advice/ranking.h"
+#include "sim/advice/receive_choices.h"
 #include "sim/request/partition_request.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -16,7 +16,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t least_part = 50;  // the least gain worth a note: a fiftieth of an iteration
+constexpr std::int64_t min_part = 50;  // the least gain worth a note: a fiftieth of an iteration
 
 // The time of a rank's F, I, W and B, without its closing actions.
 std::int64_t compute_ns_of(const RankMetrics& rank) {
@@ -73,7 +73,7 @@ class NoteFinder {
 
   bool is_worth(std::int64_t gain_ns) const { return is_worth(gain_ns, own_ns_); }
   static bool is_worth(std::int64_t gain_ns, std::int64_t of_ns) {
-    return gain_ns > 0 && gain_ns >= of_ns / least_part;
+    return gain_ns > 0 && gain_ns >= of_ns / min_part;
   }
   static std::string part(std::int64_t gain_ns, std::int64_t of_ns) {
     return fmt::format("{} ({})", format_time(gain_ns),
@@ -84,7 +84,7 @@ class NoteFinder {
   // is too large to try.
   std::optional<Prediction> with_microbatches(std::int64_t count,
                                               const SimulationOptions& options) const {
-    if (count > most_slots_for_advice / schedule_.stages()) return std::nullopt;
+    if (count > max_slots_for_advice / schedule_.stages()) return std::nullopt;
     Proposal proposal{prepared_.choice.family, *request_};
     proposal.request.microbatches = static_cast<int>(count);
     try {
@@ -217,13 +217,13 @@ class NoteFinder {
 
   // A layer at that end takes longer than others: its stage needs fewer of them.
   void note_heavy_layer(bool at_last, const std::string& what) {
-    constexpr std::int64_t most_steps = std::int64_t{1} << 22;
+    constexpr std::int64_t max_steps = std::int64_t{1} << 22;
     std::vector<std::int64_t> times;
     for (const StageCosts& layer : prepared_.source.layers(schedule_)) {
       times.push_back(layer.forward_ns + layer.backward_ns());
     }
     const auto layers = std::ssize(times);
-    if (layers < schedule_.stages() || layers * layers * schedule_.stages() > most_steps) return;
+    if (layers < schedule_.stages() || layers * layers * schedule_.stages() > max_steps) return;
     const std::int64_t end_ns = at_last ? times.back() : times.front();
     std::ranges::nth_element(times, times.begin() + layers / 2);
     const std::int64_t usual_ns = times[static_cast<std::size_t>(layers / 2)];
@@ -279,8 +279,8 @@ class NoteFinder {
   void note_receives() {
     const P2p mode = own_.transfers.mode;
     if (mode != P2p::blocking && mode != P2p::fifo) return;
-    constexpr std::int64_t most_slots = most_slots_for_advice / 8;  // it queues events
-    if (!is_small(prepared_.choice, prepared_.costs, most_slots)) return;
+    constexpr std::int64_t max_slots = max_slots_for_advice / 8;  // it queues events
+    if (!is_small(prepared_.choice, prepared_.costs, max_slots)) return;
     ReceiveQuestion question{{mode}, Receives::timed, own_.transfers.eager_limit_bytes, {}, {}, {}};
     question.complete = trial_.complete;
     const std::optional<ScheduleChoice> choice = choice_without_replicas();

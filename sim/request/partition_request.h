@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "sim/plan/partition.h"
+#include "sim/partition/partition.h"
 #include "sim/request/cost_source.h"
 
 namespace pipesim {

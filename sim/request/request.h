@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "sim/engine/prediction.h"
+#include "sim/flags/schedule_choice.h"
 #include "sim/request/cost_source.h"
-#include "sim/schedule/choice.h"
 #include "traces/pipeline_layout.h"
 
 namespace pipesim {

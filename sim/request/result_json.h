@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "sim/advice/spread.h"
 #include "sim/cost/estimate/explanation.h"
 #include "sim/engine/prediction.h"
 #include "sim/engine/save_effect.h"
-#include "sim/plan/spread.h"
 #include "sim/request/notes.h"
 #include "traces/base/json.h"
 

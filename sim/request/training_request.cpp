@@ -14,8 +14,8 @@ namespace pipesim {
 
 // Keeps the counts of a layer within 64 bits.
 void TrainingRequest::check() const {
-  constexpr double most_tokens = 1 << 26;
-  constexpr double most_values = 1e18;
+  constexpr double max_tokens = 1 << 26;
+  constexpr double max_values = 1e18;
   const auto batch = static_cast<double>(training.micro_batch_size);
   const auto length = static_cast<double>(training.sequence_length);
   double values = 0;
@@ -26,7 +26,7 @@ void TrainingRequest::check() const {
   } else {
     values = batch * length * length * static_cast<double>(model.heads);
   }
-  if (batch * length <= most_tokens && values <= most_values) return;
+  if (batch * length <= max_tokens && values <= max_values) return;
   if (model.is_listed()) {
     throw input_error(
         fmt::format("--micro-batch-size {}: too many samples for one microbatch; use fewer",

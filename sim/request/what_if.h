@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/advice/limits.h"
 #include "sim/engine/prediction.h"
-#include "sim/plan/limits.h"
 #include "sim/request/cost_changes.h"
 #include "sim/request/cost_source.h"
 #include "traces/recorded_run.h"
@@ -57,8 +57,8 @@ class RecordedBasis {
   std::int64_t measured_ns() const { return measured_ns_; }
   const Saves& saves() const { return saves_; }
   const Answer& as_it_ran() const { return as_it_ran_; }
-  // What limits the run, by simulation of its costs (sim/plan/limits.h), with gains corrected like
-  // answers. For an order that is not a family's, without filling and schedules.
+  // What limits the run, by simulation of its costs (sim/advice/limits.h), with gains corrected
+  // like answers. For an order that is not a family's, without filling and schedules.
   std::vector<Limit> limits() const;
   bool has_layers() const { return !costs_.layers.empty(); }
   bool is_async() const { return transfers_.p2p.value_or(P2p::async) == P2p::async; }

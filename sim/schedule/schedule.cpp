@@ -301,8 +301,8 @@ class Checker {
     if (known.contains(ActionKey(awaited))) {
       return fmt::format("{} waits for {} twice", text, to_text(awaited));
     }
-    if (known.size() == Dependency::most_awaited) {
-      return fmt::format("{} waits for more than {} actions", text, Dependency::most_awaited);
+    if (known.size() == Dependency::max_awaited) {
+      return fmt::format("{} waits for more than {} actions", text, Dependency::max_awaited);
     }
     return {};
   }

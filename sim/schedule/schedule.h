@@ -73,7 +73,7 @@ class ActionLists {
 // itself; a RECV once its message is there and, if the RECV is on a stream, the stream has come to
 // it.
 struct Dependency {
-  static constexpr std::size_t most_awaited = 64;  // by one action
+  static constexpr std::size_t max_awaited = 64;  // by one action
 
   Action action;   // an F, I, W, B or SEND
   Action awaited;  // that, or a RECV

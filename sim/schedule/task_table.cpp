@@ -108,8 +108,8 @@ void TaskTableBuilder::connect(int from, int to) {
 }
 
 void TaskTableBuilder::check_count(std::size_t tasks) const {
-  constexpr std::size_t most_tasks = std::size_t{1} << 31;
-  if (tasks < most_tasks) return;
+  constexpr std::size_t max_tasks = std::size_t{1} << 31;
+  if (tasks < max_tasks) return;
   throw input_error(fmt::format("{} x {} are more than the event engine can number; use fewer",
                                 plural(schedule_.stages(), "virtual stage"),
                                 plural(schedule_.microbatches, "microbatch")));

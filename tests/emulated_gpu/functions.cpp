@@ -11,9 +11,9 @@
 namespace emulated_gpu {
 namespace {
 
-constexpr unsigned most_columns = 2147483647;  // of a grid
-constexpr unsigned most_rows = 65535;          // and planes
-constexpr int most_threads = 1024;             // of a block
+constexpr unsigned max_columns = 2147483647;  // of a grid
+constexpr unsigned max_rows = 65535;          // and planes
+constexpr int max_threads = 1024;             // of a block
 
 void require_stream(const Runtime& runtime, const Stream* stream) {
   require(stream != nullptr, gpuErrorInvalidResourceHandle,
@@ -76,17 +76,17 @@ void launch_thunk(gpuStream_t stream, const char* name, const Shape& shape, cons
     require(host.gpu == stream->gpu, gpuErrorInvalidResourceHandle,
             "the stream belongs to another GPU than the current one");
     const dim3& blocks = shape.blocks;
-    require(blocks.x >= 1 && blocks.x <= most_columns && blocks.y >= 1 && blocks.y <= most_rows &&
-                blocks.z >= 1 && blocks.z <= most_rows,
+    require(blocks.x >= 1 && blocks.x <= max_columns && blocks.y >= 1 && blocks.y <= max_rows &&
+                blocks.z >= 1 && blocks.z <= max_rows,
             gpuErrorInvalidConfiguration, "a grid has 1 to 2147483647 x 65535 x 65535 blocks");
-    require(shape.threads >= 1 && shape.threads <= most_threads, gpuErrorInvalidConfiguration,
+    require(shape.threads >= 1 && shape.threads <= max_threads, gpuErrorInvalidConfiguration,
             "a block has 1 to 1024 threads");
     const auto allowed = runtime.allowed.find(kernel);
     const bool is_allowed_more = allowed != runtime.allowed.end();
-    require(shape.shared_bytes <= (is_allowed_more ? allowed->second : most_shared_bytes),
+    require(shape.shared_bytes <= (is_allowed_more ? allowed->second : max_shared_bytes),
             gpuErrorInvalidValue,
             "a block has 49152 bytes of shared memory unless its kernel is allowed more");
-    const std::size_t most = is_allowed_more ? most_allowed_bytes : most_shared_bytes;
+    const std::size_t most = is_allowed_more ? max_allowed_bytes : max_shared_bytes;
     push(runtime, host, stream,
          {[&runtime, seed = host.random(),
            work = Kernel{name, shape, kernel, most, std::move(thread)}] {
@@ -153,14 +153,14 @@ gpuError_t gpuGetDeviceProperties(gpuDeviceProp* properties, int gpu) {
   return call([&](Runtime& runtime, HostThread&) {
     require_gpu(runtime, gpu);
     *properties = {
-        "Emulated GPU", runtime.options.memory, most_shared_bytes, most_allowed_bytes, 0, 0, 1};
+        "Emulated GPU", runtime.options.memory, max_shared_bytes, max_allowed_bytes, 0, 0, 1};
   });
 }
 
 gpuError_t gpuFuncSetAttribute(const void* kernel, gpuFuncAttribute attribute, int bytes) {
   return call([&](Runtime& runtime, HostThread&) {
     require(attribute == gpuFuncAttributeMaxDynamicSharedMemorySize && bytes >= 0 &&
-                static_cast<std::size_t>(bytes) <= most_allowed_bytes,
+                static_cast<std::size_t>(bytes) <= max_allowed_bytes,
             gpuErrorInvalidValue, "a block has at most 232448 bytes of shared memory");
     runtime.allowed[kernel] = static_cast<std::size_t>(bytes);
   });

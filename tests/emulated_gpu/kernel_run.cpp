@@ -106,9 +106,9 @@ std::string KernelRuns::run(const Kernel& kernel, const std::function<std::uint6
     if (i > 0) continue;
     const std::size_t used = shared.look();
     extent = shared.extent();
-    if (used > kernel.most_shared_bytes) {
+    if (used > kernel.max_shared_bytes) {
       return "the kernel of " + kernel.name + " uses " + std::to_string(used) +
-             " bytes of shared memory; there are " + std::to_string(kernel.most_shared_bytes);
+             " bytes of shared memory; there are " + std::to_string(kernel.max_shared_bytes);
     }
   }
   return "";

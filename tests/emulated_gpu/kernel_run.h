@@ -24,7 +24,7 @@ struct Kernel {
   std::string name;
   Shape shape;
   const void* address;
-  std::size_t most_shared_bytes;
+  std::size_t max_shared_bytes;
   std::function<void()> thread;
 };
 

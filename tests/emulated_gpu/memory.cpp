@@ -17,7 +17,7 @@ namespace {
 constexpr int poison_byte = 0xFF;
 constexpr std::size_t step = 256;  // alignment, and the least gap
 // Closing more pages takes longer than the kernels of tests.
-constexpr std::size_t most_guarded = std::size_t{4} << 20;
+constexpr std::size_t max_guarded = std::size_t{4} << 20;
 
 // What an allocation takes up, with its gap.
 std::size_t room_for(std::size_t bytes) { return (bytes + step - 1) / step * step + step; }
@@ -70,7 +70,7 @@ void DeviceMemory::open() {
 }
 
 void DeviceMemory::close() {
-  if (most_used_ > most_guarded) return;
+  if (most_used_ > max_guarded) return;
   ::mprotect(region_, region_bytes_, PROT_NONE);
   is_open_ = false;
 }

@@ -11,9 +11,9 @@
 
 namespace emulated_gpu {
 
-inline constexpr std::size_t most_shared_bytes = std::size_t{48} << 10;
+inline constexpr std::size_t max_shared_bytes = std::size_t{48} << 10;
 // In all, of a kernel that gpuFuncSetAttribute() has allowed more.
-inline constexpr std::size_t most_allowed_bytes = std::size_t{227} << 10;
+inline constexpr std::size_t max_allowed_bytes = std::size_t{227} << 10;
 
 // Where a kernel's variables are among those of all, as far as it is known.
 struct Extent {

@@ -5,7 +5,7 @@
 namespace emulated_gpu {
 namespace {
 
-constexpr std::size_t most_waiting = 1000;
+constexpr std::size_t max_waiting = 1000;
 
 bool could_go_on(const Stream& stream) {
   if (stream.operations.empty()) return false;
@@ -33,13 +33,13 @@ void Streams::destroy(Stream* stream) {
 }
 
 bool Streams::is_due(const Stream& stream, Random& random) const {
-  return stream.operations.size() > most_waiting || (!lazy_ && random() % 3 == 0);
+  return stream.operations.size() > max_waiting || (!lazy_ && random() % 3 == 0);
 }
 
 void Streams::run_some(Stream& stream, Random& random) {
-  if (stream.operations.size() > most_waiting) {
+  if (stream.operations.size() > max_waiting) {
     run_until(
-        stream, [&] { return stream.operations.size() <= most_waiting / 2; }, random);
+        stream, [&] { return stream.operations.size() <= max_waiting / 2; }, random);
     return;
   }
   do {

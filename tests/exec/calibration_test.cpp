@@ -11,7 +11,7 @@
 #include "sim/calibrate/samples.h"
 #include "sim/engine/prediction.h"
 #include "sim/engine/record_run.h"
-#include "sim/schedule/choice.h"
+#include "sim/flags/schedule_choice.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
 #include "tests/errors.h"
@@ -649,7 +649,7 @@ TEST(Calibration, CountsBytesWhereOthersHadTheProcessor) {
   const auto activations_where_taken = [&run](int percent) {
     for (Span& span : run.spans) {
       if (!is_compute(span.action.kind)) continue;
-      span.taken_ns = (span.end_ns - span.start_ns) * percent / 100;
+      span.preempted_ns = (span.end_ns - span.start_ns) * percent / 100;
     }
     const Costs costs = costs_from(run).resolve(Placement::loop(2, 1), run.about.layout);
     return std::pair(costs.stages[0].activation_bytes, costs.stages[1].activation_bytes);

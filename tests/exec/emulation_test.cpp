@@ -457,7 +457,7 @@ TEST(Faults, OfATrainingChangeItsTimesAlone) {
   EXPECT_GE(spans["1B1"].start_ns - spans["1F1"].end_ns, 9'000'000);
   EXPECT_GE(spans["0F1"].start_ns - spans["0F0"].end_ns, 2'000'000);
   EXPECT_GT(spans["0F2"].end_ns - spans["0F2"].start_ns,
-            5 * (spans["0F1"].end_ns - spans["0F1"].start_ns - spans["0F1"].taken_ns));
+            5 * (spans["0F1"].end_ns - spans["0F1"].start_ns - spans["0F1"].preempted_ns));
 }
 
 }  // namespace

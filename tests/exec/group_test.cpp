@@ -69,11 +69,12 @@ TEST(GroupTransport, ReplicasOfAPipelineRunSideBySide) {
       EXPECT_EQ(pipeline.rank(), rank / 2);
       EXPECT_EQ(pipeline.on_below(rank / 2), rank);
       const auto device = make_device("cpu");
-      Worker worker(training, *device, pipeline, Clock(),
-                    [&](Pool& pool, Recorder&, Beside&, const std::function<void()>&) {
-                      return std::make_unique<Marking>(pool, static_cast<float>(replica),
-                                                       training.program.stages() - 1);
-                    });
+      Worker worker(
+          training, *device, pipeline, Clock(),
+          [&](Pool& pool, Recorder&, OverlappedCollectives&, const std::function<void()>&) {
+            return std::make_unique<Marking>(pool, static_cast<float>(replica),
+                                             training.program.stages() - 1);
+          });
       for (int i = 0; i < training.warmup + 1; ++i) worker.run(i);
       std::multiset<std::string> did;
       for (const Span& span : worker.recorder().iterations().front().spans) {

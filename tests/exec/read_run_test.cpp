@@ -25,7 +25,7 @@ namespace pipesim {
 bool operator==(const Span& a, const Span& b) {
   const auto all = [](const Span& s) {
     return std::tuple(s.rank, s.iteration, s.start_ns, s.end_ns, s.input_sent_ns,
-                      s.input_arrival_ns, s.bytes, s.queued_ns, s.taken_ns);
+                      s.input_arrival_ns, s.bytes, s.queued_ns, s.preempted_ns);
   };
   return a.action == b.action && all(a) == all(b);
 }
@@ -34,13 +34,13 @@ void PrintTo(const Span& span, std::ostream* out) {
   *out << to_text(span.action) << (span.action.joined ? "+" : "") << " rank " << span.rank
        << " iteration " << span.iteration << " " << span.start_ns << ".." << span.end_ns
        << " input " << span.input_sent_ns << ".." << span.input_arrival_ns << " bytes "
-       << span.bytes << " queued " << span.queued_ns << " taken " << span.taken_ns;
+       << span.bytes << " queued " << span.queued_ns << " taken " << span.preempted_ns;
 }
 
 bool operator==(const LayerSpan& a, const LayerSpan& b) {
   const auto all = [](const LayerSpan& l) {
     return std::tuple(l.rank, l.iteration, l.layer, l.kind, l.again, l.start_ns, l.end_ns,
-                      l.taken_ns);
+                      l.preempted_ns);
   };
   return a.action == b.action && all(a) == all(b);
 }
@@ -295,7 +295,7 @@ Measured measured(int iterations) {
     add("0B0", 0, 4300, 6000 + i);
     Span* spans = made.spans.data() + first_span;
     spans[3].queued_ns = 50;
-    spans[3].taken_ns = 60;
+    spans[3].preempted_ns = 60;
     spans[3].input_sent_ns = late + 1000;
     spans[3].input_arrival_ns = late + 1250;
     spans[8].input_sent_ns = late + 3000;
@@ -307,7 +307,7 @@ Measured measured(int iterations) {
     };
     layer("0F0", 0, 0, Kind::F, 0, 900);
     layer("1F0", 1, 1, Kind::F, 1300, 1500);
-    made.layers.back().taken_ns = 60;
+    made.layers.back().preempted_ns = 60;
     layer("1F0", 1, 2, Kind::F, 1500, 2000);
     layer("1I0", 1, 1, Kind::F, 2000, 2200, true);
     layer("1I0", 1, 2, Kind::I, 2200, 3000);

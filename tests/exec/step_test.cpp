@@ -200,14 +200,14 @@ void check(const Case& which, const Example& example, bool strong) {
   LocalWorld world(1);
   const Trainer* trainer = nullptr;
   RankGroups groups(world.transport(0), Mesh(), 1);
-  Worker worker(
-      training, *device, world.transport(0), Clock(),
-      [&](Pool& pool, Recorder& recorder, Beside& beside, const std::function<void()>& poll) {
-        auto own =
-            std::make_unique<Trainer>(training, *device, groups, pool, recorder, beside, poll);
-        trainer = own.get();
-        return own;
-      });
+  Worker worker(training, *device, world.transport(0), Clock(),
+                [&](Pool& pool, Recorder& recorder, OverlappedCollectives& beside,
+                    const std::function<void()>& poll) {
+                  auto own = std::make_unique<Trainer>(training, *device, groups, pool, recorder,
+                                                       beside, poll);
+                  trainer = own.get();
+                  return own;
+                });
   if (strong) {
     for (const auto& stage : trainer->stages()) {
       for (const auto& layer : stage->layers()) {

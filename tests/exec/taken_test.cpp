@@ -10,8 +10,8 @@
 #include "sim/calibrate/doubts.h"
 #include "sim/compare/comparison.h"
 #include "sim/engine/record_run.h"
+#include "sim/flags/schedule_choice.h"
 #include "sim/report/words.h"
-#include "sim/schedule/choice.h"
 #include "tests/random_schedule.h"
 #include "traces/print/tables.h"
 
@@ -23,8 +23,8 @@ TEST(ProcessorWatch, CountsWhatTheThreadDidNotRun) {
   const exec::ProcessorWatch none(false, waited_ns);
   const exec::ProcessorWatch watch(true, waited_ns);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_GE(watch.taken_ns(), 15'000'000);
-  EXPECT_EQ(none.taken_ns(), 0);
+  EXPECT_GE(watch.preempted_ns(), 15'000'000);
+  EXPECT_EQ(none.preempted_ns(), 0);
 }
 
 RecordedRun measured_run(const Schedule& schedule, const Costs& costs) {
@@ -45,7 +45,7 @@ RecordedRun measured_run(const Schedule& schedule, const Costs& costs) {
 void stall(RecordedRun& run, std::int64_t at_ns, std::int64_t for_ns) {
   for (Span& span : run.spans) {
     const bool runs = span.start_ns < at_ns && span.end_ns > at_ns;
-    if (runs && is_compute(span.action.kind)) span.taken_ns += for_ns;
+    if (runs && is_compute(span.action.kind)) span.preempted_ns += for_ns;
     const std::int64_t reached_ns = span.start_ns - span.queued_ns;
     const auto later = [&](std::int64_t ns) { return ns >= at_ns ? ns + for_ns : ns; };
     for (std::int64_t* time :
@@ -64,7 +64,7 @@ TEST(TakenTime, IsNoCostAndNoCause) {
   const RecordedRun predicted = record_run(schedule, costs);
   RecordedRun run = measured_run(schedule, costs);
   const std::int64_t planned = run.iterations[0].makespan_ns;
-  EXPECT_EQ(taken_fraction(run.spans_of(run.iterations[0])), 0);
+  EXPECT_EQ(preempted_fraction(run.spans_of(run.iterations[0])), 0);
   EXPECT_EQ(taken_line(run), "");
   std::int64_t lost = 0;
   // In the middle of what ranks 0 and 2 do, again and again.
@@ -73,7 +73,7 @@ TEST(TakenTime, IsNoCostAndNoCause) {
     lost += 3'000'000;
   }
   ASSERT_EQ(run.iterations[0].makespan_ns, planned + lost);
-  EXPECT_GT(taken_fraction(run.spans_of(run.iterations[0])), 0.1);
+  EXPECT_GT(preempted_fraction(run.spans_of(run.iterations[0])), 0.1);
   EXPECT_NE(taken_line(run).find("Other processes took "), std::string::npos);
 
   const Calibration calibration = calibrate({&run, 1});
@@ -87,7 +87,7 @@ TEST(TakenTime, IsNoCostAndNoCause) {
   const Comparison comparison = compare(predicted, run);
   EXPECT_EQ(comparison.gap.total_ns(), lost);
   EXPECT_EQ(comparison.noise.effect_ns, lost);
-  EXPECT_GT(comparison.noise.taken_fraction, 0.1);
+  EXPECT_GT(comparison.noise.preempted_fraction, 0.1);
   EXPECT_TRUE(comparison.root_causes.empty());
   EXPECT_NE(verdict_of(comparison).find("Most of it is noise (+12.00 ms): others had its"),
             std::string::npos)

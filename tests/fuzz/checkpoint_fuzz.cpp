@@ -41,7 +41,7 @@ void check_facts(std::string_view text) {
   demand(facts.model.has_value() == (facts.kind == TrainingKind::pipeline));
 }
 
-constexpr std::int64_t most_numbers = 4096;  // that are compared
+constexpr std::int64_t max_numbers = 4096;  // that are compared
 
 std::vector<std::int64_t> places_in(const Numbers& numbers) {
   std::vector<std::int64_t> places;
@@ -54,13 +54,13 @@ std::vector<std::int64_t> places_in(const Numbers& numbers) {
 void check_numbers(std::string_view text) {
   const std::size_t end = text.find('\n');
   const auto from = parse_numbers(text.substr(0, end));
-  if (!from || from->size() > most_numbers) return;
+  if (!from || from->size() > max_numbers) return;
   const std::vector<std::int64_t> places = places_in(*from);
   demand(std::ssize(places) == from->size() && std::ranges::is_sorted(places));
   const auto again = parse_numbers(to_text(*from));
   demand(again && places_in(*again) == places);
   const auto to = parse_numbers(end == std::string_view::npos ? text : text.substr(end + 1));
-  if (!to || to->size() > most_numbers) return;
+  if (!to || to->size() > max_numbers) return;
   std::vector<float> source(places.size(), 1);
   std::vector<float> counts(static_cast<std::size_t>(to->size()));
   const std::int64_t common = add_common(*from, source.data(), *to, counts.data());

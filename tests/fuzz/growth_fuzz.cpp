@@ -21,14 +21,14 @@ namespace pipesim::testing {
 namespace {
 
 // See FORMAT.md, "What can be relied on".
-constexpr double most_memory = 64;  // for each byte of text
+constexpr double max_memory = 64;  // for each byte of text
 constexpr std::size_t first_text = 12 << 10;
-constexpr std::size_t most_text = 1 << 20;
+constexpr std::size_t max_text = 1 << 20;
 
 void check(const Reader& reader, std::string_view text) {
   const Growing input = growing(std::string(reader.name), std::string(text),
                                 static_cast<int>(first_text / (bytes_of_each(text) + 1) + 4));
-  const Growth growth = growth_of(input, most_memory, most_text, reader.read);
+  const Growth growth = growth_of(input, max_memory, max_text, reader.read);
   if (growth.fault.empty()) return;
   fmt::print(stderr, "{}\n", growth.fault);
   std::abort();

@@ -22,7 +22,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::int64_t most_calls = 2000;  // that are simulated
+constexpr std::int64_t max_calls = 2000;  // that are simulated
 constexpr int fuzz_ranks = 4;
 constexpr int fuzz_ranks_per_node = 2;
 
@@ -90,7 +90,7 @@ void check_program(std::string_view text) {
   const std::string written = to_text(program);
   const InputProgram again = parse_input_program(written, "again");
   require(again.calls == program.calls && to_text(again) == written);
-  if (program.size() > most_calls) return;
+  if (program.size() > max_calls) return;
   require(is_simulated(program));
   std::mt19937_64 random(text.size());
   for (int i = 0; i < 4; ++i) {
@@ -175,7 +175,7 @@ void check_trace(std::string_view text) {
   static const testing::TemporaryFolder folder;
   write_input_trace(run, folder / "run.json");
   require(read_input_run(folder / "run.json").spans == run.spans);
-  if (run.program.size() > most_calls) return;
+  if (run.program.size() > max_calls) return;
   const InputCosts costs = calibrate_input(run).costs;
   require(parse_input_costs(to_json(costs), "again") == costs);
   const InputBasis basis(run);

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "sim/planner/answer.h"
-#include "sim/planner/nearest.h"
+#include "sim/plan/answer.h"
+#include "sim/plan/nearest.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -54,7 +54,7 @@ void plan(std::string_view text) {
   const PlanSpace space = *space_of(question);
   int looked = 0;
   const Budget budget([&] { return looked++ >= looks; });
-  const PlanLimits limits{.budget = &budget, .most_actions = 1 << 14};
+  const PlanLimits limits{.budget = &budget, .max_actions = 1 << 14};
   LayoutPlanner planner(space, limits);
   const PlanResult found = planner.best(how);
   require(found.counts.sum() == space.axes().size());

@@ -190,9 +190,9 @@ struct Shape {
   std::int64_t columns;
 };
 
-// Beside and below groups of four, blocks and chunks; many rows, and rows of each number of
-// packs that a thread may hold, and more. An emulated GPU takes the longer the more numbers
-// there are.
+// OverlappedCollectives and below groups of four, blocks and chunks; many rows, and rows of each
+// number of packs that a thread may hold, and more. An emulated GPU takes the longer the more
+// numbers there are.
 inline const std::vector<Shape> shapes{
     {1, 1},    {3, 1},     {1, 3},     {17, 17},  {3, 129},  {129, 3},  {65, 64},  {1, 1000},
     {1000, 7}, {17, 1024}, {300, 257}, {5, 4099}, {3, 1500}, {9, 2051}, {2, 8193}, {2100, 3}};

@@ -76,7 +76,7 @@ TEST(Mailbox, ASendIsWaitedForAtTheEndAlone) {
                             "slow");
   Pool pool(*rank.device);
   Recorder recorder(*rank.device, Clock(), false);
-  Beside beside(transport, recorder);
+  OverlappedCollectives beside(transport, recorder);
   Mailbox mailbox(rank.placement, 1, {message_bytes}, Number::float32, transport, pool, recorder,
                   beside);
   mailbox.put_output(make_action(0, Kind::F, 0), pool.take(count, Use::activations),
@@ -117,9 +117,9 @@ struct Waiting {
   // What the other rank has is wanted with that tag.
   void wait(int tag) {
     const Tensor numbers = pool.take(count, Use::workspace);
-    Beside::Part part;
+    OverlappedCollectives::Part part;
     part.steps.push_back(std::make_unique<Broadcast>(*transport, pool, numbers.all(), 1, tag));
-    const Beside::Id id = beside->open(std::nullopt);
+    const OverlappedCollectives::Id id = beside->open(std::nullopt);
     beside->add(id, std::move(part));
     beside->close(id);
     beside->wait_for(id);
@@ -131,7 +131,7 @@ struct Waiting {
   Pool pool{*rank.device};
   Recorder recorder{*rank.device, Clock(), false};
   std::optional<LinkedTransport> transport;
-  std::optional<Beside> beside;
+  std::optional<OverlappedCollectives> beside;
   std::optional<Mailbox> mailbox;
 };
 
@@ -165,7 +165,7 @@ TEST(Mailbox, StagingMemoryGoesOnceCopiesHaveRun) {
   {
     Pool pool(*rank.device);
     Recorder recorder(*rank.device, Clock(), false);
-    Beside beside(rank.world.transport(0), recorder);
+    OverlappedCollectives beside(rank.world.transport(0), recorder);
     Mailbox mailbox(rank.placement, 1, {message_bytes}, Number::float32, rank.world.transport(0),
                     pool, recorder, beside);
     const std::vector<float> sent(count, 5);

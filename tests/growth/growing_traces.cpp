@@ -103,7 +103,7 @@ std::string profile(const std::string& list) {
   return R"({"distributedInfo":{"rank":0,"world_size":1},"traceEvents":[)" + list + "]}";
 }
 
-std::string own_metadata(const std::string& members) {
+std::string native_metadata(const std::string& members) {
   return R"({"metadata":{"pipesim":{"format":"pipesim-trace","version":1,"source":"measured",)"
          R"("microbatches":1,"rank_of_stage":[0],)" +
          members + R"(}},"traceEvents":[)" + instant + "]}";
@@ -209,8 +209,8 @@ std::vector<Growing> growing_events() {
               "{" + many(R"("#":[1 2])") + R"(,"traceEvents":[)" + instant + "]}"),
       growing("empty objects in the metadata",
               R"({"metadata":{"x":[<{}|,>]},"traceEvents":[)" + instant + "]}", 10000),
-      growing("keys of the metadata", own_metadata(many(R"("k#":1)"))),
-      growing("layers of the metadata", own_metadata(R"("layers":[<"l#"|,>])")),
+      growing("keys of the metadata", native_metadata(many(R"("k#":1)"))),
+      growing("layers of the metadata", native_metadata(R"("layers":[<"l#"|,>])")),
   };
 }
 

@@ -12,7 +12,7 @@
 namespace pipesim::testing {
 namespace {
 
-constexpr int most_doublings = 6;
+constexpr int max_doublings = 6;
 constexpr int plain_doublings = 4;
 constexpr double more_than_n_log_n = 2.25;
 constexpr double plainly_more = 2.8;
@@ -25,14 +25,14 @@ Growing growing(std::string what, std::string text_template, int n) {
           [text = std::move(text_template)](int times) { return grown(text, times); }, n};
 }
 
-Growth growth_of(const Growing& input, double most_bytes, std::size_t most_text,
+Growth growth_of(const Growing& input, double most_bytes, std::size_t max_text,
                  const std::function<void(const std::string& text)>& call) {
   Growth growth;
   std::vector<std::int64_t> steps;
   const int first = is_thorough() ? input.n : input.n / 2;
-  for (int doublings = 0; doublings <= most_doublings; ++doublings) {
+  for (int doublings = 0; doublings <= max_doublings; ++doublings) {
     const std::string text = input.text(first << doublings);
-    if (text.size() > most_text) break;
+    if (text.size() > max_text) break;
     growth.bytes = text.size();
     growth.refusal.clear();
     growth.work = work_of([&] {

@@ -30,9 +30,9 @@ struct Growth {
 // it is plain how steps grow. How much more the second doubling adds than the first is 2 times for
 // n, at most 2.2 times for n log n, and 4 times for n^2, which shows late where n has the larger
 // factor: from 2.25 times on, it is doubled again. Memory at once may be `most_bytes` for each byte
-// of the text and 1 MiB. Texts of more than `most_text` bytes are not tried. What the call may
+// of the text and 1 MiB. Texts of more than `max_text` bytes are not tried. What the call may
 // throw is an Error.
-Growth growth_of(const Growing& input, double most_bytes, std::size_t most_text,
+Growth growth_of(const Growing& input, double most_bytes, std::size_t max_text,
                  const std::function<void(const std::string& text)>& call);
 
 }  // namespace pipesim::testing

@@ -424,7 +424,7 @@ TEST(Columns, ShowBarsOfNoLengthWhereTheyAreFree) {
     const int width = 1 + static_cast<int>(below(random, 60));
     const std::int64_t first = bars.front().start_ns + paint.offset_ns + below(random, 4'000) - 500;
     const std::int64_t length =
-        std::max<std::int64_t>(std::int64_t{1} << below(random, 15), least_range_ns);
+        std::max<std::int64_t>(std::int64_t{1} << below(random, 15), min_range_ns);
     const auto times = column_times({{first, first + length}, 0, width});
     DrawList::Strip strip = strip_of(width, 12, behind);
     paint_row(bar_row(bars), paint, times, strip);

@@ -225,7 +225,7 @@ TEST(Commands, ZoomAboutTheMiddleOrTheSelection) {
 TEST(Commands, ZoomingInEndsAtTheLeastRange) {
   Bench bench(pair_of("1f1b"));
   for (int i = 0; i < 100; ++i) bench.press(Command::zoom_in);
-  EXPECT_EQ(bench.view.range.length_ns(), least_range_ns);
+  EXPECT_EQ(bench.view.range.length_ns(), min_range_ns);
   for (int i = 0; i < 100; ++i) bench.press(Command::zoom_out);
   EXPECT_EQ(bench.view.range, kept_within(bench.view.range, bench.scene.extent));
   EXPECT_GE(bench.view.range.length_ns(), bench.scene.extent.length_ns());
@@ -614,7 +614,7 @@ TEST(Emphasis, ShowsAllThatItIsAboutAndLittleElse) {
 
 void expect_valid(const Bench& bench) {
   const View& view = bench.view;
-  EXPECT_GE(view.range.length_ns(), least_range_ns);
+  EXPECT_GE(view.range.length_ns(), min_range_ns);
   EXPECT_EQ(view.range, kept_within(view.range, bench.scene.extent));
   EXPECT_GE(view.scroll, 0);
   EXPECT_TRUE(std::ranges::is_sorted(view.marks));

@@ -53,7 +53,7 @@ TEST(Histogram, LengthsAreInTheirBins) {
     const auto& edges = histogram.edges_ns;
     EXPECT_TRUE(std::ranges::is_sorted(edges));
     EXPECT_EQ(std::ranges::adjacent_find(edges), edges.end()) << "no bin is empty by its edges";
-    EXPECT_LE(histogram.bins(), most_bins);
+    EXPECT_LE(histogram.bins(), max_bins);
     EXPECT_EQ(histogram.count(), 300);
     EXPECT_EQ(edges.front(), std::ranges::min(lengths));
     EXPECT_EQ(edges.back(), std::ranges::max(lengths) + 1);

@@ -490,7 +490,7 @@ TEST(InputScene, TheCriticalPathIsOnItsLanes) {
   }
 }
 
-// Beside a run of a pipeline they are not compared with it.
+// OverlappedCollectives a run of a pipeline they are not compared with it.
 TEST(InputScene, OnlyAlikeRunsAreCompared) {
   Document document = both();
   auto pipeline = std::make_shared<OpenTrace>();

@@ -341,8 +341,8 @@ void expect_sound(const Shown& shown, const Canvas& canvas) {
   for (const auto& line : list.lines) {
     ASSERT_TRUE(within(line.x1, line.y1, 0, 1) && within(line.x2, line.y2, 0, 1));
   }
-  ASSERT_LE(list.lines.size(), 2U * most_arrows);
-  ASSERT_LE(list.texts.size(), most_labels + 200U);
+  ASSERT_LE(list.lines.size(), 2U * max_arrows);
+  ASSERT_LE(list.texts.size(), max_labels + 200U);
 
   std::vector<DrawList::Text> texts;
   for (const auto* layer : {&list.texts, &list.cover_texts}) {
@@ -507,7 +507,7 @@ TEST(Layout, LabelsTheWidestAndCountsTheRest) {
   many.view.curves = many.view.arrows = false;
   const Canvas huge{8000, 3000, 1, 7, 14};
   const Picture picture = many.picture(huge);
-  EXPECT_EQ(picture.list.texts.size(), static_cast<std::size_t>(most_labels));
+  EXPECT_EQ(picture.list.texts.size(), static_cast<std::size_t>(max_labels));
   EXPECT_GT(picture.hidden_labels, 0);
   many.view.range.to_ns /= 60;
   EXPECT_EQ(many.picture(huge).hidden_labels, 0);
@@ -631,7 +631,7 @@ TEST(Layout, DrawsEachArrowOrItsBundle) {
   EXPECT_EQ(few.picture(usual).bundled_arrows, 0);
   Made many = made(10, 2'000, 2);
   const Picture picture = many.picture(usual);
-  EXPECT_LE(picture.list.lines.size(), static_cast<std::size_t>(most_arrows));
+  EXPECT_LE(picture.list.lines.size(), static_cast<std::size_t>(max_arrows));
   EXPECT_GT(picture.list.lines.size(), 30U);
   EXPECT_NEAR(static_cast<double>(picture.bundled_arrows),
               static_cast<double>(many.scene.arrows.size()), 1'000);

@@ -52,7 +52,7 @@ TEST(Scene, HasEverySpanOnce) {
           EXPECT_EQ(span.rank, group.rank);
           EXPECT_EQ(is_transfer(span.action.kind), lane.kind == LaneKind::transfers);
           ++seen[bar.ref];
-          if (lane.rows.size() == RowPacker::most_rows) continue;  // may be cut
+          if (lane.rows.size() == RowPacker::max_rows) continue;  // may be cut
           EXPECT_EQ(bar.start_ns, span.start_ns);
           EXPECT_EQ(bar.end_ns, span.end_ns);
         }

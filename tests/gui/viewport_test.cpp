@@ -25,7 +25,7 @@ Viewport any_viewport(Random& random) {
   const std::int64_t one = any_time(random);
   const std::int64_t other = any_time(random);
   TimeRange range{std::min(one, other), std::max(one, other)};
-  if (range.length_ns() < least_range_ns) range.to_ns = range.from_ns + least_range_ns;
+  if (range.length_ns() < min_range_ns) range.to_ns = range.from_ns + min_range_ns;
   return {range, static_cast<int>(random() % 300), 1 + static_cast<int>(random() % 4'000)};
 }
 
@@ -79,7 +79,7 @@ TEST(TimeRange, ZoomKeepsAnInstantWhereItIs) {
     const std::int64_t about = viewport.time_of(viewport.x + viewport.width / 3);
     const double factor = std::exp2(static_cast<double>(random() % 200) / 50 - 2);
     const TimeRange to = zoomed(range, about, factor);
-    ASSERT_GE(to.length_ns(), least_range_ns);
+    ASSERT_GE(to.length_ns(), min_range_ns);
     ASSERT_LE(to.length_ns(), most);
     const auto length = static_cast<double>(range.length_ns());
     const double wanted = std::clamp(length * factor, 20.0, static_cast<double>(most));
@@ -108,12 +108,12 @@ TEST(TimeRange, IsKeptWithinTheExtentAndAMargin) {
   EXPECT_EQ(kept_within({-500, -300}, extent), (TimeRange{900, 1'100}));
   EXPECT_EQ(kept_within({3'050, 3'250}, extent), (TimeRange{2'900, 3'100}));
   EXPECT_EQ(kept_within({-10'000, 90'000}, extent), (TimeRange{900, 3'100}));
-  EXPECT_EQ(kept_within({1'500, 1'501}, extent).length_ns(), least_range_ns);
+  EXPECT_EQ(kept_within({1'500, 1'501}, extent).length_ns(), min_range_ns);
   Random random(4);
   for (int round = 0; round < 20'000; ++round) {
     const TimeRange range = any_viewport(random).range;
     const TimeRange kept = kept_within(range, any_viewport(random).range);
-    ASSERT_GE(kept.length_ns(), least_range_ns);
+    ASSERT_GE(kept.length_ns(), min_range_ns);
     ASSERT_LE(kept.length_ns(), range.length_ns());
   }
 }

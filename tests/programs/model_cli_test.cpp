@@ -231,7 +231,7 @@ TEST(ModelResult, WhatTakesNoTimeHasNoRate) {
       << timed;
 }
 
-// ---- Beside other commands
+// ---- OverlappedCollectives other commands
 
 TEST(ModelCosts, SchedulesAreCompared) {
   const std::string line = "--stages 4 --microbatches 8 --model gpt2-small --cluster dgx-a100";

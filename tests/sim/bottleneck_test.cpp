@@ -1,5 +1,5 @@
 // Layouts of the least bottleneck, against all layouts and against closed forms.
-#include "sim/plan/bottleneck.h"
+#include "sim/partition/bottleneck.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "sim/engine/simulate.h"
-#include "sim/plan/index.h"
+#include "sim/partition/index.h"
 #include "sim/schedule/family.h"
 #include "tests/errors.h"
 #include "tests/families.h"
@@ -166,12 +166,12 @@ Placement random_placement(std::mt19937_64& random) {
   }
 }
 
-BottleneckProblem random_bottleneck(std::mt19937_64& random, Placement placement, int most_layers) {
+BottleneckProblem random_bottleneck(std::mt19937_64& random, Placement placement, int max_layers) {
   BottleneckProblem problem;
   problem.placement = std::move(placement);
   const int stages = problem.placement.stages();
   const int ranks = problem.placement.ranks();
-  const int layers = static_cast<int>(pick(random, stages, std::max(stages + 1, most_layers)));
+  const int layers = static_cast<int>(pick(random, stages, std::max(stages + 1, max_layers)));
   const std::int64_t coarse = pick(random, 0, 1) == 0 ? 4 : 1000;  // ties, or hardly any
   const auto perhaps = [&] { return pick(random, 0, 2) != 0; };
   problem.layer_ns = random_values(random, layers, pick(random, 0, 9) == 0 ? 0 : coarse);
@@ -253,14 +253,14 @@ void expect_least_of_all(const BottleneckProblem& problem, bool& fits) {
   }
 }
 
-void expect_least_of_many(std::mt19937_64& random, int rounds, int most_layers,
+void expect_least_of_many(std::mt19937_64& random, int rounds, int max_layers,
                           const std::function<Placement()>& placement) {
   int fitted = 0;
   for (int round = 0; round < rounds; ++round) {
     SCOPED_TRACE(fmt::format("round {}", round));
     bool fits = false;
     ASSERT_NO_FATAL_FAILURE(
-        expect_least_of_all(random_bottleneck(random, placement(), most_layers), fits));
+        expect_least_of_all(random_bottleneck(random, placement(), max_layers), fits));
     fitted += fits ? 1 : 0;
   }
   EXPECT_GT(fitted, rounds / 10);

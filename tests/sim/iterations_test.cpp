@@ -12,7 +12,7 @@
 
 #include "sim/engine/record_run.h"
 #include "sim/engine/simulate.h"
-#include "sim/schedule/choice.h"
+#include "sim/flags/schedule_choice.h"
 #include "sim/schedule/closing.h"
 #include "sim/schedule/family.h"
 #include "sim/schedule/lower.h"

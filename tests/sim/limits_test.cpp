@@ -1,5 +1,5 @@
 // What limits an iteration, against simulations without it.
-#include "sim/plan/limits.h"
+#include "sim/advice/limits.h"
 
 #include <gtest/gtest.h>
 

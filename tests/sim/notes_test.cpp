@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <random>
 
-#include "sim/plan/receive_choices.h"
+#include "sim/advice/receive_choices.h"
 #include "tests/files.h"
 #include "tests/random_schedule.h"
 #include "traces/base/text.h"

@@ -1,5 +1,5 @@
 // Layers dealt out for the least iteration, against all layouts.
-#include "sim/plan/partition.h"
+#include "sim/partition/partition.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 
 #include "sim/cost/layout.h"
 #include "sim/cost/pipedream_graph.h"
-#include "sim/plan/index.h"
+#include "sim/partition/index.h"
 #include "sim/schedule/family.h"
 #include "tests/errors.h"
 #include "tests/files.h"
@@ -181,10 +181,10 @@ std::vector<int> random_layout(std::mt19937_64& random, int layers, int stages) 
   return layout;
 }
 
-PartitionProblem random_problem(std::mt19937_64& random, int most_layers) {
+PartitionProblem random_problem(std::mt19937_64& random, int max_layers) {
   const Schedule schedule = random_small_schedule(random);
   const int stages = schedule.stages();
-  const int layers = static_cast<int>(pick(random, stages, std::max(stages, most_layers)));
+  const int layers = static_cast<int>(pick(random, stages, std::max(stages, max_layers)));
   PartitionProblem problem = problem_of(schedule, random_file(random, schedule, layers));
   if (pick(random, 0, 3) == 0) problem.transfers.mode = P2p::blocking;
   if (pick(random, 0, 3) == 0) problem.given = random_layout(random, layers, stages);
@@ -389,8 +389,8 @@ TEST(Partition, IsNeverWorseThanItsStarts) {
         ASSERT_LE(partition.balanced.metrics.makespan_ns,
                   truth_of(problem, least.layout).makespan_ns);
       }
-      constexpr int most_starts = 2 + 4;  // even, given, one a round
-      ASSERT_LE(partition.tried, trials + most_starts);
+      constexpr int max_starts = 2 + 4;  // even, given, one a round
+      ASSERT_LE(partition.tried, trials + max_starts);
       ++ends[partition.end];
     }
     if (HasFailure()) return;

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <optional>
 
-#include "sim/planner/answer.h"
-#include "sim/planner/bounds.h"
-#include "sim/planner/nearest.h"
+#include "sim/plan/answer.h"
+#include "sim/plan/bounds.h"
+#include "sim/plan/nearest.h"
 #include "tests/errors.h"
 #include "tests/thorough.h"
 #include "traces/base/error.h"
@@ -134,7 +134,7 @@ TEST(PlanBudget, LeavesOutSchedulesOfTooManyActions) {
   const PlanSpace space = small_space(question);
   PlanSearch how;
   how.memory_cap_bytes = std::int64_t{1} << 50;
-  const PlanResult found = LayoutPlanner(space, {.most_actions = 0}).best(how);
+  const PlanResult found = LayoutPlanner(space, {.max_actions = 0}).best(how);
   EXPECT_TRUE(found.best.empty());
   EXPECT_EQ(found.counts.all_impossible() + found.counts.not_reached + found.counts.dominated,
             space.axes().size());

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <random>
 
+#include "sim/advice/candidates.h"
+#include "sim/advice/ranking.h"
 #include "sim/cost/recut.h"
-#include "sim/plan/candidates.h"
-#include "sim/plan/ranking.h"
 #include "tests/random_schedule.h"
 #include "traces/base/error.h"
 

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/planner/search.h"
+#include "sim/plan/search.h"
 #include "sim/request/request.h"
 #include "tests/errors.h"
 #include "tests/thorough.h"

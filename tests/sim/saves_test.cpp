@@ -12,7 +12,7 @@
 #include "sim/engine/record_run.h"
 #include "sim/engine/save_effect.h"
 #include "sim/engine/simulate.h"
-#include "sim/schedule/choice.h"
+#include "sim/flags/schedule_choice.h"
 #include "tests/errors.h"
 #include "tests/random_schedule.h"
 

@@ -1,5 +1,5 @@
 // What makespans vary by, against draws summed up by hand and brute force.
-#include "sim/plan/spread.h"
+#include "sim/advice/spread.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "sim/cost/costs.h"
 #include "sim/engine/record_run.h"
-#include "sim/schedule/choice.h"
+#include "sim/flags/schedule_choice.h"
 #include "tests/random_schedule.h"
 
 namespace pipesim {

@@ -90,8 +90,8 @@ TEST(EmulatedInput, LetsTransfersOfLaterRanksEndOnTime) {
     costs.of(static_cast<int>(rank), OUTPUT).links = {rank, ranks};
   }
   bool came_in_time = false;
-  constexpr int most_attempts = 50;
-  for (int attempt = 0; attempt < most_attempts && !came_in_time; ++attempt) {
+  constexpr int max_attempts = 50;
+  for (int attempt = 0; attempt < max_attempts && !came_in_time; ++attempt) {
     EmulatedNetwork network(costs);
     std::vector<std::int64_t> came(ranks), ends(ranks);
     const std::int64_t start_ns = exec::Clock::monotonic_ns();

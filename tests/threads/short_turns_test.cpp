@@ -1,6 +1,4 @@
 // Short turns are asked of the system for a time, and leave all else about a thread as it was.
-#include "exec/run/short_turns.h"
-
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -10,6 +8,8 @@
 #include <array>
 #include <cstdint>
 #include <thread>
+
+#include "exec/run/scheduler_slice.h"
 
 namespace pipesim {
 namespace {

@@ -21,7 +21,7 @@ TEST(ActionKey, IsOrderedAsItsParts) {
   const std::array<std::int32_t, 7> stages{0, 1, 15, 16, 17, max_index - 1, max_index};
   const std::array<std::int32_t, 6> microbatches{no_microbatch, 0, 1, 2, max_index - 1, max_index};
   const std::array<std::uint16_t, 4> numbers{0, 1, no_number - 1, no_number};
-  const std::array<std::int32_t, 4> replicas{0, 1, 2, ActionKey::most_replicas - 1};
+  const std::array<std::int32_t, 4> replicas{0, 1, 2, ActionKey::max_replicas - 1};
   using Parts =
       std::tuple<std::int64_t, Kind, std::int32_t, std::int32_t, std::uint16_t, std::int32_t>;
   const auto draw = [&] {

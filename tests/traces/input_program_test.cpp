@@ -45,7 +45,7 @@ std::string program_error(const std::string& text) {
 
 // A file may say that ranks and batches are many.
 TEST(InputProgramText, ManyRanksAndBatchesTakeLittleMemory) {
-  EXPECT_EQ(parse_input_program(one_batch("ranks 0-4095"), "p").ranks(), most_input_ranks);
+  EXPECT_EQ(parse_input_program(one_batch("ranks 0-4095"), "p").ranks(), max_input_ranks);
   EXPECT_EQ(program_error(one_batch("ranks 0-4096")),
             "p:4: there are at most 4,096 ranks, so no rank 4096");
   EXPECT_EQ(program_error(one_batch("ranks 0-999999999")),

@@ -281,18 +281,18 @@ TEST(InputTrace, RefusesWhatSumsHaveNoRoomFor) {
     return run;
   };
   InputRun run = four_ranks();
-  run.spans[0].back().end_ns = most_input_ns / 4;
+  run.spans[0].back().end_ns = max_input_ns / 4;
   EXPECT_EQ(error_of(run), testing::no_error);
   run.spans[0].back().end_ns += 1;
   EXPECT_EQ(error_of(run), too_long);
   run = four_ranks();
-  run.spans[1].back().issued_ns = most_input_ns;
+  run.spans[1].back().issued_ns = max_input_ns;
   EXPECT_EQ(error_of(run), too_long);
   run = four_ranks();
-  for (InputSpan& span : run.spans[0]) span.end_ns = most_input_ns / 8;
+  for (InputSpan& span : run.spans[0]) span.end_ns = max_input_ns / 8;
   EXPECT_EQ(error_of(run), too_long);
   run = measured_run();
-  run.memory[0].tables = most_input_bytes + 1;
+  run.memory[0].tables = max_input_bytes + 1;
   EXPECT_NE(error_of(run).find("memory[0].tables: 1152921504606846977 is out of range"),
             std::string::npos);
 }

@@ -25,9 +25,9 @@ using testing::pick_of;
 using testing::shown_window;
 using testing::TraceFiles;
 
-constexpr double most_mean_difference = 0.6;  // of 255, over all channels and pixels
-constexpr int clear_difference = 60;          // of a channel
-constexpr double most_clearly_different = 0.003;
+constexpr double max_mean_difference = 0.6;  // of 255, over all channels and pixels
+constexpr int clear_difference = 60;         // of a channel
+constexpr double max_clearly_different = 0.003;
 
 struct Difference {
   double mean = 0;
@@ -69,7 +69,7 @@ void expect_picture(MainWindow& window, const std::string& name) {
   const QImage expected = QImage(golden).convertToFormat(QImage::Format_RGB32);
   ASSERT_EQ(image.size(), expected.size()) << golden.toStdString();
   const Difference difference = difference_of(image, expected);
-  if (difference.mean <= most_mean_difference && difference.share_clear <= most_clearly_different) {
+  if (difference.mean <= max_mean_difference && difference.share_clear <= max_clearly_different) {
     return;
   }
   const std::filesystem::path folder = PIPESIM_IMAGES;

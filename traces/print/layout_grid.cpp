@@ -110,7 +110,7 @@ std::string listed(const RankGroup& group) {
 
 // "1.2 GiB on rank 0, 1.1 GiB on ranks 1-6"; the range if there are too many runs for a sentence.
 std::string by_rank(const std::vector<std::int64_t>& bytes) {
-  constexpr int most_runs = 4;
+  constexpr int max_runs = 4;
   std::string text;
   int runs = 0;
   for (std::size_t i = 0; i < bytes.size(); ++runs) {
@@ -122,14 +122,14 @@ std::string by_rank(const std::vector<std::int64_t>& bytes) {
     }
     i = end;
   }
-  if (runs <= most_runs) return text;
+  if (runs <= max_runs) return text;
   const auto [least, most] = std::ranges::minmax(bytes);
   return fmt::format("{} to {}, by rank", format_bytes(least), format_bytes(most));
 }
 
 }  // namespace
 
-LayoutGrid::LayoutGrid(const PipelineLayout& layout, int most_ranks, int most_chunks)
+LayoutGrid::LayoutGrid(const PipelineLayout& layout, int max_ranks, int max_chunks)
     : layout_(layout),
       stages_of_rank_(static_cast<std::size_t>(layout.sizes.pipeline)),
       bytes_from_(layout.stages.size()) {
@@ -142,8 +142,8 @@ LayoutGrid::LayoutGrid(const PipelineLayout& layout, int most_ranks, int most_ch
   for (const StageMessage& message : layout.messages) {
     bytes_from_[static_cast<std::size_t>(message.from_stage)] = message.bytes;
   }
-  rows_ = ranges(static_cast<int>(layout.sizes.pipeline), most_ranks);
-  columns_ = ranges(chunks_, most_chunks);
+  rows_ = ranges(static_cast<int>(layout.sizes.pipeline), max_ranks);
+  columns_ = ranges(chunks_, max_chunks);
 }
 
 int LayoutGrid::stage_at(int rank, int chunk) const {

@@ -34,7 +34,7 @@ class LayoutGrid {
 
   // The layout must outlive it. If there are more ranks or chunks than `most`, the middle is left
   // out.
-  LayoutGrid(const PipelineLayout& layout, int most_ranks, int most_chunks);
+  LayoutGrid(const PipelineLayout& layout, int max_ranks, int max_chunks);
 
   const std::vector<Range>& rows() const { return rows_; }
   const std::vector<Range>& columns() const { return columns_; }

@@ -81,7 +81,7 @@ class Svg {
 class Page {
  public:
   explicit Page(const PipelineLayout& layout)
-      : layout_(layout), grid_(layout, most_rows, most_columns) {
+      : layout_(layout), grid_(layout, max_rows, max_columns) {
     place();
   }
 
@@ -110,8 +110,8 @@ class Page {
   static constexpr int both = 8;          // between its two directions
   static constexpr int sheet = 7;         // between the sheets that represent replicas
   static constexpr int chip = 11;         // a layer
-  static constexpr int most_rows = 9;
-  static constexpr int most_columns = 6;
+  static constexpr int max_rows = 9;
+  static constexpr int max_columns = 6;
 
   static constexpr std::uint32_t panel = 0xf6f6f3;
   static constexpr std::uint32_t outline = 0xc9c9c3;

@@ -79,12 +79,12 @@ class Canvas {
 
 class Drawing {
  public:
-  static constexpr int gap = 3;            // between boxes
-  static constexpr int frame = 4;          // a box's sides, with a blank each
-  static constexpr int least_inside = 18;  // of a box
-  static constexpr int left_out = 12;      // the column of omitted chunks
-  static constexpr int least_column = least_inside + frame + gap;
-  static constexpr int most_ranks = 9;
+  static constexpr int gap = 3;          // between boxes
+  static constexpr int frame = 4;        // a box's sides, with a blank each
+  static constexpr int min_inside = 18;  // of a box
+  static constexpr int left_out = 12;    // the column of omitted chunks
+  static constexpr int min_column = min_inside + frame + gap;
+  static constexpr int max_ranks = 9;
 
   Drawing(const PipelineLayout& layout, const LayoutGrid& grid, int width)
       : layout_(layout), grid_(grid) {
@@ -97,7 +97,7 @@ class Drawing {
   }
 
   // Whether the columns are wide enough to be read.
-  bool is_readable() const { return inside_ >= least_inside; }
+  bool is_readable() const { return inside_ >= min_inside; }
 
   void draw(Canvas& canvas) {
     if (grid_.chunks() > 1) {
@@ -124,7 +124,7 @@ class Drawing {
   };
 
   void place_columns(int width) {
-    int widest = least_inside;
+    int widest = min_inside;
     int boxes = 0;
     for (const Range& chunks : grid_.columns()) {
       if (!chunks.is_one()) continue;
@@ -244,9 +244,9 @@ class Drawing {
       // Omitted chunks have room for the number of stages.
       if (!grid_.columns()[c].is_one() && !words.empty()) words.resize(1);
       std::vector<std::string> lines = fitted(words, columns_[c].width - frame);
-      constexpr std::size_t most_lines = 6;
-      if (lines.size() > most_lines) {
-        lines.resize(most_lines);
+      constexpr std::size_t max_lines = 6;
+      if (lines.size() > max_lines) {
+        lines.resize(max_lines);
         lines.back() = "...";
       }
       height = std::max(height, lines.size());
@@ -326,12 +326,12 @@ std::string notes_text(const std::vector<LayoutNote>& notes, int width) {
 std::string layout_text(const PipelineLayout& layout, const Terminal& terminal) {
   const int width = terminal.width;
   // As many chunks as are readable next to each other.
-  int chunks = std::max(1, width / Drawing::least_column);
+  int chunks = std::max(1, width / Drawing::min_column);
   while (chunks > 1 &&
-         !Drawing(layout, LayoutGrid(layout, Drawing::most_ranks, chunks), width).is_readable()) {
+         !Drawing(layout, LayoutGrid(layout, Drawing::max_ranks, chunks), width).is_readable()) {
     --chunks;
   }
-  const LayoutGrid grid(layout, Drawing::most_ranks, chunks);
+  const LayoutGrid grid(layout, Drawing::max_ranks, chunks);
   Canvas canvas;
   Drawing(layout, grid, width).draw(canvas);
   return bold(wrap(layout_heading(layout), width), terminal.colour) + "\n\n" +

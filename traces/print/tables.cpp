@@ -72,7 +72,7 @@ std::string critical_path_line(const Metrics& metrics) {
 }
 
 std::string taken_line(const RecordedRun& run) {
-  const double fraction = taken_fraction({run.spans.data(), run.spans.size()});
+  const double fraction = preempted_fraction({run.spans.data(), run.spans.size()});
   if (fraction < disturbed) return {};
   return fmt::format(
       "Other processes took {} of the ranks' compute time: measure again with "

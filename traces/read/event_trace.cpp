@@ -249,7 +249,7 @@ class EventCollector {
     }
     if (const auto known = texts_.place_of(line_, argument_budget_)) return *known;
     trace_.warnings.add(
-        fmt::format("arguments beyond the first {}, left out", format_bytes(most_argument_bytes)),
+        fmt::format("arguments beyond the first {}, left out", format_bytes(max_argument_bytes)),
         place(event));
     return 0;
   }
@@ -432,7 +432,7 @@ class EventCollector {
     }
   }
 
-  static constexpr std::size_t most_argument_bytes = std::size_t{64} << 20;
+  static constexpr std::size_t max_argument_bytes = std::size_t{64} << 20;
 
   const std::string& path_;
   EventTrace trace_;
@@ -443,7 +443,7 @@ class EventCollector {
   using CounterKey = std::array<std::uint32_t, 4>;
   std::map<CounterKey, std::uint32_t> counter_numbers_;  // by process, name, id and key
   EventTexts texts_, counter_texts_;
-  std::size_t argument_budget_ = most_argument_bytes;
+  std::size_t argument_budget_ = max_argument_bytes;
   std::string line_;
   std::deque<std::string> categories_;
   std::unordered_map<std::string_view, std::size_t> category_places_;

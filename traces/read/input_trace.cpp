@@ -17,7 +17,7 @@
 #include "traces/base/text.h"
 #include "traces/input_clocks.h"
 #include "traces/read/chrome_reader.h"
-#include "traces/read/own_metadata.h"
+#include "traces/read/native_metadata.h"
 
 namespace pipesim {
 namespace {
@@ -75,9 +75,9 @@ class InputTraceReader {
       told.stream = parse_input_stream(name);
       if (!told.stream) fail(event.index, "unknown stream " + quote(name));
     }
-    told.span.called_ns = number(event, "called_ns", most_input_ns);
-    told.span.issued_ns = number(event, "issued_ns", most_input_ns);
-    told.span.ready_ns = number(event, "ready_ns", most_input_ns);
+    told.span.called_ns = number(event, "called_ns", max_input_ns);
+    told.span.issued_ns = number(event, "issued_ns", max_input_ns);
+    told.span.ready_ns = number(event, "ready_ns", max_input_ns);
     told.span.start_ns = *event.ts_ns;
     told.span.end_ns = *event.ts_ns + *event.dur_ns;
     told_.push_back(told);
@@ -133,7 +133,7 @@ class InputTraceReader {
     for (const JsonCursor& rank : list.array()) {
       JsonMembers members(rank);
       const auto bytes = [&](std::string_view key) {
-        return members.required(key).integer(0, most_input_bytes);
+        return members.required(key).integer(0, max_input_bytes);
       };
       InputMemory memory;
       memory.tables = bytes("tables");

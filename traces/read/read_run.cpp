@@ -16,9 +16,9 @@
 #include "traces/mesh.h"
 #include "traces/read/chrome_reader.h"
 #include "traces/read/input_trace.h"
-#include "traces/read/own_events.h"
-#include "traces/read/own_metadata.h"
-#include "traces/read/own_run.h"
+#include "traces/read/native_events.h"
+#include "traces/read/native_metadata.h"
+#include "traces/read/native_run.h"
 #include "traces/read/profile/kineto.h"
 
 namespace pipesim {
@@ -32,12 +32,12 @@ bool is_profile(const ChromeTrace& head) {
 }
 
 struct OwnFile {
-  OwnEvents events;
-  OwnMetadata metadata;
+  NativeEvents events;
+  NativeMetadata metadata;
 };
 
 // Says which replica of a run is read, counted from 1.
-void choose_replica(const std::string& path, const ReadOptions& options, OwnMetadata& metadata,
+void choose_replica(const std::string& path, const ReadOptions& options, NativeMetadata& metadata,
                     Warnings& warnings) {
   RunDescription& about = metadata.about;
   if (about.pipelines() == 1) return;
@@ -57,14 +57,14 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
   std::error_code failed;  // a path that can't be resolved fails where it is opened
   if (std::filesystem::is_regular_file(path, failed)) {  // else it can be read only once
     const ChromeTrace head = read_chrome_head(path);
-    if (!own_metadata(path, head) && is_profile(head)) return std::nullopt;
+    if (!native_metadata(path, head) && is_profile(head)) return std::nullopt;
   }
-  OwnEvents events(path, options);
+  NativeEvents events(path, options);
   Warnings odd;
   const ChromeTrace trace = read_chrome_trace(
       path, [&](const ChromeEvent& event) { events.add(event); }, odd, progress);
   events.finish();
-  auto metadata = own_metadata(path, trace);
+  auto metadata = native_metadata(path, trace);
   if (!metadata && !events.spans.empty()) {
     std::string why;
     for (const Warnings::Kind& kind : odd.kinds()) {
@@ -83,8 +83,8 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
 
 // Sums over a run, and differences of two of them, must fit in 64 bits.
 RecordedRun checked(RecordedRun run) {
-  constexpr std::int64_t most_ns = std::int64_t{1} << 58;  // 9 years
-  std::int64_t left_ns = most_ns;
+  constexpr std::int64_t max_ns = std::int64_t{1} << 58;  // 9 years
+  std::int64_t left_ns = max_ns;
   const auto take = [&](std::int64_t ns) {
     if (ns <= left_ns) {
       left_ns -= ns;
@@ -132,8 +132,8 @@ RecordedRun run_of(std::vector<OwnFile> files) {
     check_that_ranks_differ(files);
     name += fmt::format(" and {} more", files.size() - 1);
   }
-  const OwnMetadata metadata = std::move(files.front().metadata);
-  std::vector<OwnEvents> events;
+  const NativeMetadata metadata = std::move(files.front().metadata);
+  std::vector<NativeEvents> events;
   for (OwnFile& file : files) events.push_back(std::move(file.events));
   return checked(own_run(std::move(events), metadata, name));
 }
@@ -282,7 +282,7 @@ std::string said_of_replica(const RunDescription& about, int ranks) {
   return said_of_pipeline(about.replica + 1, about.pipelines(), own);
 }
 
-std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options) {
+std::optional<RecordedRun> read_native_run(const std::string& path, const ReadOptions& options) {
   if (auto inputs = read_inputs({path}, options)) return inputs;
   auto file = read_own(path, options, options.progress);
   if (!file) return std::nullopt;

@@ -45,6 +45,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths);
 std::string said_of_replica(const RunDescription& about, int ranks);
 
 // Reads one own file; nothing if it is not pipesim's.
-std::optional<RecordedRun> read_own_run(const std::string& path, const ReadOptions& options = {});
+std::optional<RecordedRun> read_native_run(const std::string& path,
+                                           const ReadOptions& options = {});
 
 }  // namespace pipesim

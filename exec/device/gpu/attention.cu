@@ -20,8 +20,8 @@ constexpr int tile = 64;
 constexpr int depth = 16;
 constexpr int side = 4;              // of a thread's part of the scores
 constexpr int across = tile / side;  // threads
-constexpr std::int64_t most_head_size = 4 * tile;
-constexpr std::int64_t most_sequence = std::int64_t{1} << 30;  // in 32 bits, and tiles beyond
+constexpr std::int64_t max_head_size = 4 * tile;
+constexpr std::int64_t max_sequence = std::int64_t{1} << 30;  // in 32 bits, and tiles beyond
 static_assert(across * across == block_threads, "a thread for each part");
 static_assert(tile * depth == 4 * block_threads, "a thread loads four of a strip");
 
@@ -399,14 +399,14 @@ Kernel<T> of_size(const AttentionShape& shape, const Kernel<T> (&kernels)[4]) {
 }  // namespace
 
 bool attention_has_work(const AttentionShape& shape) {
-  if (shape.head_size > most_head_size) {
+  if (shape.head_size > max_head_size) {
     throw input_error("GPU: heads of " + std::to_string(shape.head_size) +
                       " numbers are too large for attention; use at most " +
-                      std::to_string(most_head_size));
+                      std::to_string(max_head_size));
   }
-  if (shape.sequence > most_sequence) {
+  if (shape.sequence > max_sequence) {
     throw input_error("GPU: a sequence of " + std::to_string(shape.sequence) +
-                      " is too long for attention; use at most " + std::to_string(most_sequence));
+                      " is too long for attention; use at most " + std::to_string(max_sequence));
   }
   return shape.rows() * shape.hidden() > 0;
 }

@@ -14,12 +14,12 @@ namespace {
 constexpr int line_threads = 32;
 constexpr int lines = block_threads / line_threads;
 constexpr int at_once = 4;  // pending loads of a thread
-constexpr std::int64_t most_chunks = 64;
-constexpr std::int64_t least_rows = 64;  // in a chunk
+constexpr std::int64_t max_chunks = 64;
+constexpr std::int64_t min_rows = 64;  // in a chunk
 
 std::int64_t rows_a_chunk(std::int64_t rows) {
-  const std::int64_t each = blocks_for(rows, most_chunks);
-  return each < least_rows ? least_rows : each;
+  const std::int64_t each = blocks_for(rows, max_chunks);
+  return each < min_rows ? min_rows : each;
 }
 
 // The terms that a thread adds, for the columns of a pack in a row. Loaded first, so that several

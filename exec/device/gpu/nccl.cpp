@@ -25,7 +25,7 @@ constexpr const char* library_name = "NCCL";
 #endif
 
 // The first with everything needed here, including configurations.
-constexpr int least_version = 21700;
+constexpr int min_version = 21700;
 
 template <typename Function>
 void find(void* library, const char* name, Function& function) {
@@ -67,7 +67,7 @@ Nccl load() {
   int version = 0;
   check(nccl, nccl.version(&version), nullptr, "tell its version");
   nccl.name = std::string(library_name) + " " + version_text(version);
-  if (version < least_version) {
+  if (version < min_version) {
     throw work_error(nccl.name + " is too old; install 2.17 or newer");
   }
   return nccl;

@@ -20,7 +20,7 @@ namespace {
 
 // A message in flight occupies this many multiprocessors, even while it waits; all together occupy
 // at most half of them.
-constexpr int most_blocks = 4;
+constexpr int max_blocks = 4;
 
 int blocks_of(std::size_t channels) {
   int gpu = 0;
@@ -28,7 +28,7 @@ int blocks_of(std::size_t channels) {
   check(gpuGetDevice(&gpu), "tell which GPU is chosen");
   check(gpuGetDeviceProperties(&properties, gpu), "tell what the GPU is");
   const int all = properties.multiProcessorCount / 2;
-  return std::clamp(all / static_cast<int>(std::max<std::size_t>(channels, 1)), 1, most_blocks);
+  return std::clamp(all / static_cast<int>(std::max<std::size_t>(channels, 1)), 1, max_blocks);
 }
 
 // How long the other end may take to disconnect.

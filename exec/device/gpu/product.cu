@@ -89,12 +89,12 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-constexpr std::int64_t most_blocks = 65535;  // in a grid's second dimension
+constexpr std::int64_t max_blocks = 65535;  // in a grid's second dimension
 
 // Launches pieces that fit into a grid.
 template <typename In, typename Out, bool transpose_a, bool transpose_b>
 void start(gpuStream_t stream, const GpuProduct& product) {
-  constexpr std::int64_t columns = most_blocks * tile;
+  constexpr std::int64_t columns = max_blocks * tile;
   if (product.m <= 0) return;
   for (std::int64_t j = 0; j < product.n; j += columns) {
     const std::int64_t n = product.n - j < columns ? product.n - j : columns;

@@ -1,6 +1,6 @@
 // Layer norm and RMS norm, and back through them.
 //
-// A block has a row at a time. Rows of up to `most_held` numbers a thread are read
+// A block has a row at a time. Rows of up to `max_held` numbers a thread are read
 // once and kept in registers, longer ones are read again for each step. Backward,
 // a block has a chunk of such rows, and adds up its part of the weights' gradients
 // on the way; chunks depend only on the number of rows, and are few enough that their sums are
@@ -14,9 +14,9 @@
 namespace pipesim::exec::kernels {
 namespace {
 
-constexpr int most_held = 32;
-constexpr std::int64_t most_norm_chunks = 256;
-constexpr std::int64_t least_norm_rows = 8;  // in a chunk
+constexpr int max_held = 32;
+constexpr std::int64_t max_norm_chunks = 256;
+constexpr std::int64_t min_norm_rows = 8;  // in a chunk
 
 // With beta and a subtracted mean, or without.
 template <typename T, int held, bool is_centred>
@@ -150,8 +150,8 @@ void by_width(std::int64_t columns, const Body& body) {
     body(std::integral_constant<int, 8 / group_of<T>>());
   } else if (each <= 16) {
     body(std::integral_constant<int, 16 / group_of<T>>());
-  } else if (each <= most_held) {
-    body(std::integral_constant<int, most_held / group_of<T>>());
+  } else if (each <= max_held) {
+    body(std::integral_constant<int, max_held / group_of<T>>());
   } else {
     body(std::integral_constant<int, 0>());
   }
@@ -168,8 +168,8 @@ void norm(gpuStream_t stream, const char* name, std::int64_t rows, std::int64_t 
 }
 
 std::int64_t rows_a_norm_chunk(std::int64_t rows) {
-  const std::int64_t each = blocks_for(rows, most_norm_chunks);
-  return each < least_norm_rows ? least_norm_rows : each;
+  const std::int64_t each = blocks_for(rows, max_norm_chunks);
+  return each < min_norm_rows ? min_norm_rows : each;
 }
 
 template <bool is_centred, typename T>

@@ -13,7 +13,7 @@ namespace pipesim {
 namespace {
 
 constexpr double most_bytes = 1000;
-constexpr int most_launches = 1000;
+constexpr int max_launches = 1000;
 constexpr std::array<std::string_view, kernel_size_count> size_names{"hidden", "heads",  "keys",
                                                                      "mlp",    "logits", "weights"};
 constexpr std::array<std::string_view, 3> pass_names{"forward", "input_gradient",
@@ -59,7 +59,7 @@ KernelLine read_line(const JsonCursor& object) {
   JsonMembers members(object);
   line.name = members.required("kernel").string();
   line.pass = static_cast<KernelPass>(read_name(members.required("pass"), "pass", pass_names));
-  line.launches = static_cast<int>(members.integer_or("launches", 1, 0, most_launches));
+  line.launches = static_cast<int>(members.integer_or("launches", 1, 0, max_launches));
   members.optional("traffic", [&](const JsonCursor& value) {
     line.traffic = static_cast<Traffic>(read_name(value, "traffic", traffics));
   });

@@ -20,9 +20,9 @@ std::int64_t read_bucket(const JsonCursor& value) { return value.integer(0, max_
 
 double read_state_bytes(const JsonCursor& value) {
   const double bytes = value.number();
-  if (!(bytes >= 0 && bytes <= most_state_bytes)) {
+  if (!(bytes >= 0 && bytes <= max_state_bytes)) {
     value.fail(
-        fmt::format("{} is out of range: it must be between 0 and {}", bytes, most_state_bytes));
+        fmt::format("{} is out of range: it must be between 0 and {}", bytes, max_state_bytes));
   }
   return bytes;
 }

@@ -39,7 +39,7 @@ struct NetworkShare {
   std::optional<double> gather_share;
 };
 
-inline constexpr double most_state_bytes = 64;
+inline constexpr double max_state_bytes = 64;
 
 // A hidden amount is a share, 0 to 1, of what could be hidden.
 struct SoftwareSpec {

@@ -10,7 +10,7 @@ namespace pipesim {
 namespace {
 
 // Whole tables are tried on this many ranks: those that hold the least.
-constexpr std::size_t most_places = 4;
+constexpr std::size_t max_places = 4;
 
 class PlanSearch {
  public:
@@ -74,7 +74,7 @@ class PlanSearch {
     std::vector<int> emptiest = ranks;
     std::ranges::stable_sort(emptiest, {},
                              [&](int rank) { return held[static_cast<std::size_t>(rank)]; });
-    if (emptiest.size() > most_places) emptiest.resize(most_places);
+    if (emptiest.size() > max_places) emptiest.resize(max_places);
     for (const int rank : emptiest) all.push_back({ShardingType::table_wise, {rank}});
     if (ranks_ == 1) return all;
     const std::int64_t width = model_.tables[table].width;
