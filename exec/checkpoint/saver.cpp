@@ -30,7 +30,7 @@ std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-// OverlappedCollectives the training, or once its result is asked for.
+// Beside the training, or once its result is asked for.
 template <typename Work>
 auto start_work(bool beside, std::string_view what, const Work& work) {
   try {

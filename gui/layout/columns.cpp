@@ -160,7 +160,7 @@ class RowPainter {
     const std::int64_t to = time(x + 1);
     const std::int64_t wide_ns = (to - from) * paint_.least_wide;
     std::int64_t idle_ns = to - from;
-    std::int64_t max_ns = 0;
+    std::int64_t most_ns = 0;
     std::size_t most = row_.size();
     bool has_bubble = false;  // a short one
     for (std::size_t i = next; i < row_.size() && row_.start_ns(i) < to; ++i) {
@@ -172,14 +172,14 @@ class RowPainter {
       }
       const std::int64_t own = std::min(row_.end_ns(i), to) - std::max(row_.start_ns(i), from);
       idle_ns -= own;
-      if (own > max_ns) {
-        max_ns = own;
+      if (own > most_ns) {
+        most_ns = own;
         most = i;
       }
     }
-    if (has_bubble && 2 * max_ns <= to - from) return false;
+    if (has_bubble && 2 * most_ns <= to - from) return false;
     if (2 * idle_ns <= to - from) note_filled(x);
-    if (idle_ns >= max_ns) return true;
+    if (idle_ns >= most_ns) return true;
     set(x, paint_.shades[row_[most].shade]);
     decided_for_ = most;
     if (wide_ != nullptr && !wide_->empty() && wide_->back().bar == most &&

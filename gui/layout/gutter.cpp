@@ -35,7 +35,7 @@ struct GutterDrawer {
     drawing.picture.list.cover_texts.push_back(std::move(text));
   }
 
-  // OverlappedCollectives the lanes, and in sight while any of the group is.
+  // Beside the lanes, and in sight while any of the group is.
   void draw_name(int width) {
     const int height = drawing.canvas.text_height;
     int bottom = band.placed.y + drawing.heights.pad;

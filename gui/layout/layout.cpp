@@ -136,10 +136,15 @@ int gutter_width(const Drawing& drawing) {
     for (const CurveLane& lane : group.curves) {
       const int width = std::min(drawing.text_width(lane.label),
                                  std::max(drawing.widest_label(), drawing.canvas.width / 5));
-      // Of low rows a rank's name is beside it.
+      // Of low rows a rank's name is beside it; a stream's, in two lines, is beside the values,
+      // too.
+      const int values = axis_width(drawing, group, lane);
       const int beside = group.rank >= 0 ? bold_width(drawing, group.name) : 0;
-      axis = std::max(
-          axis, width + drawing.scaled(8) + std::max(axis_width(drawing, group, lane), beside));
+      const bool is_stream = !group.process.empty() && !group.lanes.empty();
+      const int names = is_stream ? drawing.scaled(16) + std::max(bold_width(drawing, group.name),
+                                                                  drawing.text_width(group.process))
+                                  : 0;
+      axis = std::max(axis, width + drawing.scaled(8) + std::max(values + names, beside));
     }
   }
   name = std::min(name, std::max(drawing.canvas.width / 6, 8 * drawing.canvas.char_width));

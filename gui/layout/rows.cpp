@@ -10,7 +10,7 @@ namespace pipesim::gui {
 namespace {
 
 constexpr int max_frames = 300;
-// OverlappedCollectives a label to the bar's edges, both together and at least: most letters are
+// Beside a label to the bar's edges, both together and at least: most letters are
 // narrower than the widest, by which labels are measured.
 constexpr int label_gaps = 2;
 

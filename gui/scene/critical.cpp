@@ -67,9 +67,13 @@ void add_path_of_input(Scene& scene, const Document& document, int trace) {
       bar.start_ns = place->range.from_ns;
       bar.end_ns = place->range.to_ns;
     }
-    scene.groups[static_cast<std::size_t>(place->group)]
-        .lanes[static_cast<std::size_t>(place->lane)]
-        .critical.add(bar);
+    BarRow& critical = scene.groups[static_cast<std::size_t>(place->group)]
+                           .lanes[static_cast<std::size_t>(place->lane)]
+                           .critical;
+    // What a measured run has at once is there once.
+    const std::size_t before = critical.size();
+    if (before > 0) bar.start_ns = std::max(bar.start_ns, critical.end_ns(before - 1));
+    if (bar.start_ns <= bar.end_ns) critical.add(bar);
   }
 }
 

@@ -1,5 +1,6 @@
 // Lanes, curves and arrows of event traces.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -65,32 +66,74 @@ bool has_several_inputs(const Document& document) {
 
 using LaneOf = std::function<Lane&(std::size_t track)>;
 
-// Idle times of a compute stream between its bars; each is told with the bar that ends it.
-void add_bubbles(BarRow& row, const std::vector<Bar>& bars, const std::vector<IdleSpan>& idle) {
-  auto next = idle.begin();
-  std::int64_t free_ns = std::numeric_limits<std::int64_t>::min();
-  const auto add_until = [&](std::int64_t end_ns, Ref ended_by) {
-    for (; next != idle.end() && next->start_ns < end_ns; ++next) {
-      const Bar bubble{std::max(next->start_ns, free_ns), std::min(next->end_ns, end_ns), ended_by,
-                       shade_of(next->kind)};
-      if (bubble.start_ns < bubble.end_ns) row.add(bubble);
-      if (next->end_ns > end_ns) break;
+// Fills a compute stream's row with its bars and the idle times between them. Idle time up to the
+// start of a bar is told with that bar; what an action on another row ends is told with none.
+class BubbleRow {
+ public:
+  BubbleRow(BarRow& row, std::vector<IdleSpan> idle) : row_(row), idle_(std::move(idle)) {}
+
+  void fill(const std::vector<Bar>& bars) {
+    std::int64_t free_ns = std::numeric_limits<std::int64_t>::min();
+    for (const Bar& bar : bars) {
+      add_idle(free_ns, bar.start_ns, bar.ref);
+      row_.add(bar);
+      free_ns = bar.end_ns;
     }
-  };
-  for (const Bar& bar : bars) {
-    add_until(bar.start_ns, bar.ref);
-    row.add(bar);
-    free_ns = bar.end_ns;
+    add_idle(free_ns, std::numeric_limits<std::int64_t>::max(), no_ref);
   }
-  add_until(std::numeric_limits<std::int64_t>::max(), no_ref);
+
+ private:
+  // What is idle from one time to another; pieces of one kind that follow each other are one.
+  void add_idle(std::int64_t from_ns, std::int64_t to_ns, Ref ended_by) {
+    std::vector<Bar> bubbles;
+    for (; next_ < idle_.size() && idle_[next_].start_ns < to_ns; ++next_) {
+      const IdleSpan& piece = idle_[next_];
+      const Bar bubble{std::max(piece.start_ns, from_ns), std::min(piece.end_ns, to_ns), no_ref,
+                       shade_of(piece.kind)};
+      const bool goes_on = !bubbles.empty() && bubbles.back().end_ns == bubble.start_ns &&
+                           bubbles.back().shade == bubble.shade;
+      if (goes_on) {
+        bubbles.back().end_ns = bubble.end_ns;
+      } else if (bubble.start_ns < bubble.end_ns) {
+        bubbles.push_back(bubble);
+      }
+      if (piece.end_ns > to_ns) break;
+    }
+    std::int64_t ends_ns = to_ns;
+    for (auto bubble = bubbles.rbegin(); bubble != bubbles.rend(); ++bubble) {
+      if (bubble->end_ns != ends_ns) break;
+      bubble->ref = ended_by;
+      ends_ns = bubble->start_ns;
+    }
+    for (const Bar& bubble : bubbles) row_.add(bubble);
+  }
+
+  BarRow& row_;
+  std::vector<IdleSpan> idle_;
+  std::size_t next_ = 0;
+};
+
+// By rank and call: its place among the calls of its stream.
+std::vector<std::vector<std::int64_t>> places_on_streams(const InputProgram& program) {
+  std::vector<std::vector<std::int64_t>> places;
+  for (const InputCalls& calls : program.calls) {
+    std::array<std::int64_t, input_stream_count> next{};
+    auto& own = places.emplace_back();
+    for (const InputCall& call : calls) {
+      own.push_back(next[static_cast<std::size_t>(call.stream)]++);
+    }
+  }
+  return places;
 }
 
 // Of an input pipeline's run: slices with the compute streams' bubbles; or, aligned by slot, each
-// stream's actions in its order.
+// stream's actions by their places in the program.
 void fill_input_lanes(const OpenTrace& own, const Shading& shading, bool slots,
                       const LaneOf& lane_of) {
   const EventTrace& events = *own.events;
   const auto compute = static_cast<std::int64_t>(InputStream::compute);
+  const auto places =
+      slots ? places_on_streams(own.input->run.program) : std::vector<std::vector<std::int64_t>>();
   for (std::size_t first = 0, last = 0; first < events.slices.size(); first = last) {
     const std::uint32_t track = events.slices[first].track;
     const std::uint32_t row = events.slices[first].row;
@@ -102,8 +145,11 @@ void fill_input_lanes(const OpenTrace& own, const Shading& shading, bool slots,
       const Slice& slice = events.slices[last];
       Bar bar{slice.start_ns, slice.end_ns, ref, shading.of(ref)};
       if (slots) {
-        if (own.input->slices[ref].role != InputRole::action) continue;
-        bar.start_ns = std::ssize(bars) * slot_ns;
+        const InputSlice& what = own.input->slices[ref];
+        if (what.role != InputRole::action) continue;
+        bar.start_ns = places[static_cast<std::size_t>(what.rank)][what.place] * slot_ns;
+        // A clock may have put it before what its stream did earlier.
+        if (!bars.empty()) bar.start_ns = std::max(bar.start_ns, bars.back().end_ns);
         bar.end_ns = bar.start_ns + slot_ns;
       }
       bars.push_back(bar);
@@ -112,8 +158,8 @@ void fill_input_lanes(const OpenTrace& own, const Shading& shading, bool slots,
     filled.reserve(bars.size());
     const bool has_bubbles = !slots && row == 0 && events.tracks[track].order == compute;
     const auto rank = static_cast<int>(events.tracks[track].process_order);
-    add_bubbles(filled, bars,
-                has_bubbles ? idle_spans(own.input->run, rank) : std::vector<IdleSpan>());
+    BubbleRow(filled, has_bubbles ? idle_spans(own.input->run, rank) : std::vector<IdleSpan>())
+        .fill(bars);
   }
 }
 

@@ -181,15 +181,15 @@ std::vector<Ref> OpenInput::slices_of(const Operations& operations) const {
   for (const InputCalls& calls : run.program.calls) {
     places.emplace_back(calls, run.program.batches);
   }
-  std::vector<Ref> slices;
+  std::vector<Ref> refs;
   for (const Action& action : operations.actions) {
     const auto rank = static_cast<std::size_t>(action.stage);
     const bool is_call = is_host_call(action);
     const Kind kind = is_call ? input_kinds[action.number] : action.kind;
     const std::uint32_t place = places[rank].of(kind, action.microbatch);
-    slices.push_back((is_call ? call_of : slice_of)[rank][place]);
+    refs.push_back((is_call ? call_of : slice_of)[rank][place]);
   }
-  return slices;
+  return refs;
 }
 
 InputEvents events_of(InputRun run, const std::string& name) {

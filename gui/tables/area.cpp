@@ -23,13 +23,13 @@ struct Sum {
   std::int64_t count = 0;
   std::int64_t inside_ns = 0;
   std::int64_t whole_ns = 0;
-  std::int64_t least_ns = 0;
+  std::int64_t min_ns = 0;
   std::int64_t max_ns = 0;
   Shade shade = 0;
   std::vector<Pick> about;
 
   void add(const AreaBar& one) {
-    least_ns = count == 0 ? one.whole_ns : std::min(least_ns, one.whole_ns);
+    min_ns = count == 0 ? one.whole_ns : std::min(min_ns, one.whole_ns);
     max_ns = std::max(max_ns, one.whole_ns);
     ++count;
     inside_ns += one.inside_ns;
@@ -136,7 +136,7 @@ class Area {
     row.text(what);
     if (names_runs()) row.text(name_of(trace));
     row.count(sum.count).time(sum.inside_ns).time(sum.whole_ns / sum.count);
-    row.time(sum.least_ns).time(sum.max_ns);
+    row.time(sum.min_ns).time(sum.max_ns);
     if (!slots_) {
       row.share(fraction_of(sum.inside_ns, range_.length_ns()) /
                 static_cast<double>(std::max<std::int64_t>(sums_.at(trace).lanes, 1)));
@@ -167,6 +167,24 @@ class Area {
     return sums_.at(trace).sums[what].inside_ns - first->second.sums[what].inside_ns;
   }
 
+  // The same of a name of two input pipelines' runs.
+  std::optional<std::int64_t> difference_of(int trace, std::size_t text) const {
+    if (document_.side_of(trace) != measured_side) return std::nullopt;
+    const int other = document_.pair->trace[predicted_side];
+    const auto first = sums_.find(other);
+    if (first == sums_.end()) return std::nullopt;
+    const auto& own_texts = document_.trace(trace).events->texts;
+    const auto& texts = document_.trace(other).events->texts;
+    std::size_t same = texts.size() + text - own_texts.size();  // a bubble of that kind
+    if (text < own_texts.size()) {
+      same = static_cast<std::size_t>(std::ranges::find(texts, own_texts[text]) - texts.begin());
+      if (same == texts.size()) return std::nullopt;
+    }
+    const auto& sums = first->second.sums;
+    if (sums[same].count == 0) return std::nullopt;
+    return sums_.at(trace).sums[text].inside_ns - sums[same].inside_ns;
+  }
+
   // The longest first.
   void add_names(Table& table) const {
     struct Named {
@@ -193,7 +211,7 @@ class Area {
       const auto& texts = document_.trace(named.trace).events->texts;
       add_row(table,
               named.text < texts.size() ? texts[named.text] : bubble(named.text - texts.size()),
-              named.trace, *named.sum, {});
+              named.trace, *named.sum, difference_of(named.trace, named.text));
     }
   }
 

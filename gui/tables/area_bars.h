@@ -43,6 +43,9 @@ void for_each_in_area(const Document& document, const Scene& scene, const View& 
           if (slots && trace.run && !is_bubble(bar.shade)) {
             const Span& span = trace.run->spans[bar.ref];
             found.inside_ns = found.whole_ns = span.end_ns - span.start_ns;
+          } else if (slots && trace.input) {
+            const Slice& slice = trace.events->slices[bar.ref];
+            found.inside_ns = found.whole_ns = slice.end_ns - slice.start_ns;
           }
           each(found);
         }

@@ -88,6 +88,17 @@ class InputDetails {
   }
 
  private:
+  // When the compute stream did what comes before; 0 where nothing does.
+  static std::int64_t end_before(const InputColumn& column) {
+    const auto rank = static_cast<std::size_t>(column.slice.rank);
+    const InputCalls& calls = column.input->run.program.calls[rank];
+    for (std::uint32_t place = column.slice.place; place-- > 0;) {
+      if (calls[place].stream != InputStream::compute) continue;
+      return column.input->run.span(column.slice.rank, place).end_ns;
+    }
+    return 0;
+  }
+
   // By cause, in the order of the first run that has it.
   void add_idle_time() {
     std::vector<std::string> causes;
@@ -95,10 +106,11 @@ class InputDetails {
     for (const InputColumn& column : columns_) {
       auto& own = by_cause.emplace_back();
       std::int64_t until_ns = column.span().start_ns;
+      const std::int64_t since_ns = end_before(column);
       const auto waits = pipesim::waits_of(column.input->run, column.slice.rank);
       for (auto wait = waits.rbegin(); wait != waits.rend(); ++wait) {
         if (wait->end_ns > until_ns) continue;
-        if (wait->end_ns < until_ns) break;
+        if (wait->end_ns < until_ns || wait->start_ns < since_ns) break;
         until_ns = wait->start_ns;
         std::string cause(wait->what);
         if (!wait->kind) cause = cause == "host" ? "the host's calls" : cause;

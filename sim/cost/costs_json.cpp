@@ -498,11 +498,11 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
   const JsonValue document = parse_json(text, file);
   const JsonCursor root(document, file);
   JsonMembers members(root);
+  if (members.has("work")) root.fail("these are for `pipesim --input-pipeline`");
   members.format("pipesim-costs", 1);
 
   CostsFile result;
   result.name = file;
-  if (members.has("work")) root.fail("these are of an input pipeline; use --input-pipeline");
   if (members.has("stages") == members.has("layers")) {
     root.fail("give either stages, one entry per virtual stage, or layers");
   }

@@ -267,10 +267,10 @@ void put_shape(const Model& model, Json& json) {
 
 Model read_own(const JsonCursor& root) {
   JsonMembers members(root);
-  members.format("pipesim-model", 1);
   if (members.has("tables")) {
-    root.fail("this is a recommendation model; give it with --input-pipeline");
+    root.fail("this is a recommendation model, for `pipesim --input-pipeline`");
   }
+  members.format("pipesim-model", 1);
   Model model{.name = root.file()};
   members.optional("name", [&](const JsonCursor& value) { model.name = value.string(); });
   model.architecture = read_architecture(members.required("architecture"));

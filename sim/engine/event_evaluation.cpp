@@ -269,8 +269,8 @@ class EventEvaluation {
     }
     starts_ns_[static_cast<std::size_t>(row.rank)] = now;
     bool lacks_parts = false;
-    if (const CellCollectives* ties = tasks_.collectives_with(task)) [[unlikely]] {
-      lacks_parts = start_held(*ties, row.rank, duration);
+    if (const CellCollectives* collectives = tasks_.collectives_with(task)) [[unlikely]] {
+      lacks_parts = start_held(*collectives, row.rank, duration);
     }
     if (costs_.compute_slowdown_ppm == 0 && !lacks_parts) {
       engine_.finish_at(task, now + duration);
@@ -283,8 +283,8 @@ class EventEvaluation {
 
   void finish_compute(TaskId task, const TaskRow& row) {
     const std::int64_t now = engine_.now_ns();
-    const CellCollectives* ties = tasks_.collectives_with(task);
-    if (costs_.compute_slowdown_ppm > 0 || ties != nullptr) {
+    const CellCollectives* collectives = tasks_.collectives_with(task);
+    if (costs_.compute_slowdown_ppm > 0 || collectives != nullptr) {
       paces_[static_cast<std::size_t>(row.rank)].finish();
     }
     const Cell cell = cell_of(task);
@@ -298,7 +298,7 @@ class EventEvaluation {
     const Input* last = awaited;
     if (cell.size == 2) last = last_inputs_[tasks_.joined_with(task) - 1].input;
     RankAccount& own = account(row.rank);
-    const Wait wait = ties != nullptr ? wait_of(cell, *ties, row.rank) : std::nullopt;
+    const Wait wait = collectives != nullptr ? wait_of(cell, *collectives, row.rank) : std::nullopt;
     const std::int64_t start = starts_ns_[static_cast<std::size_t>(row.rank)];
     const PathTimes* dependency = dependency_ends_.path_to(task, start);
     if (dependency != nullptr && tail(row.rank).end_ns != start &&
@@ -320,8 +320,8 @@ class EventEvaluation {
       if (sink_) [[unlikely]]
         emit_compute(part, cell.size == 2 && part == task, row.rank, now);
     }
-    if (ties != nullptr && ties->reduction != Collective::none) {
-      const CollectiveTasks& reduction = collective(ties->reduction);
+    if (collectives != nullptr && collectives->reduction != Collective::none) {
+      const CollectiveTasks& reduction = collective(collectives->reduction);
       engine_.signal(reduction.first_part + static_cast<TaskId>(reduction.parts - 1));
     }
     for (const TaskId part : cell.all()) {
@@ -516,7 +516,7 @@ class EventEvaluation {
     return tasks_.collectives[static_cast<std::size_t>(index)];
   }
   Progress& progress(std::int64_t index) { return collectives_[static_cast<std::size_t>(index)]; }
-  std::int64_t& tied_ns(int rank) { return held_ns_[static_cast<std::size_t>(rank)]; }
+  std::int64_t& held_ns(int rank) { return held_ns_[static_cast<std::size_t>(rank)]; }
   int& missing(int rank) { return missing_[static_cast<std::size_t>(rank)]; }
 
   StreamId stream_of_step(TaskId task) const {
@@ -530,13 +530,13 @@ class EventEvaluation {
 
   // Starts a cell that needs collectives, or makes gradients for one, part by part. Returns whether
   // some of its input is still missing.
-  bool start_held(const CellCollectives& ties, int rank, std::int64_t duration) {
-    for (const std::int64_t gather : ties.gathers) {
+  bool start_held(const CellCollectives& collectives, int rank, std::int64_t duration) {
+    for (const std::int64_t gather : collectives.gathers) {
       if (gather != Collective::none && !progress(gather).is_done) ++missing(rank);
     }
-    tied_ns(rank) = duration;
-    if (ties.reduction != Collective::none) {
-      const CollectiveTasks& own = collective(ties.reduction);
+    held_ns(rank) = duration;
+    if (collectives.reduction != Collective::none) {
+      const CollectiveTasks& own = collective(collectives.reduction);
       for (std::int32_t lead = 0; lead + 1 < own.parts; ++lead) {
         engine_.signal(own.first_lead + static_cast<TaskId>(lead));
       }
@@ -545,10 +545,10 @@ class EventEvaluation {
   }
 
   // The last wait of a cell.
-  Wait wait_of(const Cell& cell, const CellCollectives& ties, int rank) {
+  Wait wait_of(const Cell& cell, const CellCollectives& collectives, int rank) {
     Wait last;
-    if (ties.before != Collective::none) {
-      const Progress& before = progress(ties.before);
+    if (collectives.before != Collective::none) {
+      const Progress& before = progress(collectives.before);
       last = {before.start_ns, before.end_ns};
     }
     for (const TaskId part : cell.all()) {
@@ -565,7 +565,7 @@ class EventEvaluation {
     switch (step.kind) {
       case StepKind::call: engine_.finish_at(task, now); return;
       case StepKind::lead:
-        engine_.finish_at(task, now + own.costs->lead_ns(tied_ns(own.rank), step.part + 1));
+        engine_.finish_at(task, now + own.costs->lead_ns(held_ns(own.rank), step.part + 1));
         return;
       case StepKind::part: break;
     }
@@ -630,7 +630,7 @@ class EventEvaluation {
     Pace& pace = paces_[static_cast<std::size_t>(gather.rank)];
     if (pace.task() != gather.waiting) return;
     const std::int64_t now = engine_.now_ns();
-    pace.hold_back(gather.costs->lead_ns(tied_ns(gather.rank), 1), now);
+    pace.hold_back(gather.costs->lead_ns(held_ns(gather.rank), 1), now);
     if (--missing(gather.rank) > 0) return;
     engine_.finish_at(pace.task(), pace.end_ns(), pace.version());
   }

@@ -29,5 +29,6 @@ struct Prepared {
 };
 
 Prepared prepare(const Schedule& schedule, const Costs& costs, const SimulationOptions& options);
+Prepared prepare(const Schedule&, Costs&&, const SimulationOptions&) = delete;
 
 }  // namespace pipesim

@@ -142,7 +142,7 @@ class TasksBuilder {
   // Puts parts on their streams, and notes the cells that depend on them.
   void place_collectives() {
     if (found_.empty()) return;
-    tasks_.ties_of_cell.resize(tasks_.first_closing());
+    tasks_.collectives_of_cell.resize(tasks_.first_closing());
     for (std::size_t i = 0; i < found_.size(); ++i) {
       const Collective& one = found_[i];
       CollectiveTasks& own = tasks_.collectives[i];
@@ -157,16 +157,17 @@ class TasksBuilder {
       }
       if (one.held_cell != Collective::none) {
         own.held = first_task_at(one.rank, one.held_cell);
-        ties_of(own.held).before = static_cast<std::int64_t>(i);
+        collectives_of(own.held).before = static_cast<std::int64_t>(i);
         tasks_.plan.need_signal(own.held);
       }
       if (one.cell == Collective::none || own.parts == 0) continue;
       const TaskId cell = first_task_at(one.rank, one.cell);
-      CellCollectives& ties = ties_of(cell);
+      CellCollectives& collectives = collectives_of(cell);
       if (own.is_within_cell) {
-        ties.reduction = static_cast<std::int64_t>(i);
+        collectives.reduction = static_cast<std::int64_t>(i);
       } else {
-        ties.gathers[ties.gathers[0] == Collective::none ? 0 : 1] = static_cast<std::int64_t>(i);
+        collectives.gathers[collectives.gathers[0] == Collective::none ? 0 : 1] =
+            static_cast<std::int64_t>(i);
         own.waiting = cell;
         tasks_.plan.need_signal(own.waiting);
       }
@@ -177,13 +178,13 @@ class TasksBuilder {
     return tasks_.task_of(schedule_.actions[rank][static_cast<std::size_t>(cell)]);
   }
 
-  CellCollectives& ties_of(TaskId cell) {
-    std::uint32_t& at = tasks_.ties_of_cell[cell];
+  CellCollectives& collectives_of(TaskId cell) {
+    std::uint32_t& at = tasks_.collectives_of_cell[cell];
     if (at == 0) {
-      tasks_.ties.emplace_back();
-      at = static_cast<std::uint32_t>(tasks_.ties.size());
+      tasks_.cell_collectives.emplace_back();
+      at = static_cast<std::uint32_t>(tasks_.cell_collectives.size());
     }
-    return tasks_.ties[at - 1];
+    return tasks_.cell_collectives[at - 1];
   }
 
   // Appends the collectives that the rank calls at that place of its list.

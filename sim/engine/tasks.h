@@ -72,8 +72,8 @@ struct Step {
   std::int32_t part;  // or lead
 };
 
-// A cell's ties with collectives: those whose first part it needs, one per stage; the one that goes
-// on while it runs; and the one whose end it waits for.
+// What a cell has to do with collectives: those whose first part it needs, one per stage; the one
+// that goes on while it runs; and the one whose end it waits for.
 struct CellCollectives {
   std::array<std::int64_t, 2> gathers{Collective::none, Collective::none};
   std::int64_t reduction = Collective::none;
@@ -86,17 +86,18 @@ struct Tasks : TaskTable {
   std::vector<CollectiveTasks> collectives;
   std::vector<Step> steps;
   StreamId first_collective_stream = no_stream;  // one per rank, if there are any
-  std::vector<CellCollectives> ties;
-  LargeVector<std::uint32_t> ties_of_cell;  // by its first task: an index in `ties` plus one, or 0
-  SaveTasks saves;                          // after the steps
+  std::vector<CellCollectives> cell_collectives;
+  LargeVector<std::uint32_t>
+      collectives_of_cell;  // by its first task: an index in the former plus one, or 0
+  SaveTasks saves;          // after the steps
 
   std::size_t first_closing() const { return row_tasks(); }
   std::size_t first_step = 0;
 
-  // Null if a cell has no ties with collectives.
+  // Null if a cell has nothing to do with collectives.
   const CellCollectives* collectives_with(TaskId cell) const {
-    if (ties.empty() || ties_of_cell[cell] == 0) return nullptr;
-    return &ties[ties_of_cell[cell] - 1];
+    if (cell_collectives.empty() || collectives_of_cell[cell] == 0) return nullptr;
+    return &cell_collectives[collectives_of_cell[cell] - 1];
   }
   StreamId collective_stream(int rank) const {
     return first_collective_stream + static_cast<StreamId>(rank);

@@ -253,6 +253,7 @@ class ProgramParser {
       line = line.substr(0, line.find('#'));
       if (strip(line).empty()) continue;
       if (!std::exchange(has_head, true)) {
+        if (strip(line) == "pipesim-input-program 1") continue;  // read, no longer written
         if (strip(line) != "pipesim-program 1") {
           fail({number, 1}, fmt::format("{} is not `pipesim-program 1`", quote(strip(line))));
         }
@@ -265,7 +266,7 @@ class ProgramParser {
   void read_line(const std::vector<Word>& words) {
     const auto& [name, place] = words.front();
     if (name == "batches")
-      fail(place, "this is an input pipeline's; give it with --input-pipeline");
+      fail(place, "this is an input pipeline's program, for `pipesim --input-pipeline`");
     if (words.size() > 1 && words[1].text == after_name) {
       read_dependencies(words);
     } else if (name == "rank") {
@@ -467,7 +468,7 @@ bool is_program_text(std::string_view text) {
   for (text = strip(text); text.starts_with('#'); text = strip(text)) {
     text.remove_prefix(std::min(text.find('\n'), text.size()));
   }
-  return text.starts_with(program_head);
+  return text.starts_with(program_head) || text.starts_with("pipesim-input-");
 }
 
 Schedule parse_program(std::string_view text, const std::string& file) {

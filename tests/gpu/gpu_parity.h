@@ -190,7 +190,7 @@ struct Shape {
   std::int64_t columns;
 };
 
-// OverlappedCollectives and below groups of four, blocks and chunks; many rows, and rows of each
+// Beside and below groups of four, blocks and chunks; many rows, and rows of each
 // number of packs that a thread may hold, and more. An emulated GPU takes the longer the more
 // numbers there are.
 inline const std::vector<Shape> shapes{

@@ -435,6 +435,72 @@ TEST(InputScene, SlotsAreThePlacesOfActionsOnTheirStreams) {
   EXPECT_TRUE(scene.arrows.empty());
 }
 
+// A clock may show as simultaneous what a stream did one after the other: then it has several rows.
+TEST(InputScene, OverlapsKeepTheirSlotsAndPaths) {
+  InputRun measured = run_of(8);
+  measured.is_measured = true;
+  const InputCalls& calls = measured.program.calls[0];
+  for (std::size_t place = 0; place < calls.size(); ++place) {
+    InputSpan& span = measured.spans[0][place];
+    if (calls[place].stream == InputStream::compute && place % 2 == 0) span.end_ns += 700;
+  }
+  Document document;
+  document.traces = {opened_input(std::move(measured), "m.json"),
+                     opened_input(run_of(7), "p.json")};
+  document = paired(std::move(document));
+  SceneOptions options;
+  options.critical = true;
+  for (const Alignment alignment : {Alignment::iteration, Alignment::slot}) {
+    options.alignment = alignment;
+    const Scene scene = build_scene(document, options);
+    bool has_rows = false;
+    for (const Group& group : scene.groups) {
+      for (const Lane& lane : group.lanes) {
+        has_rows = has_rows || lane.rows.size() > 1;
+        for (std::size_t i = 1; i < lane.critical.size(); ++i) {
+          EXPECT_GE(lane.critical.start_ns(i), lane.critical.end_ns(i - 1));
+        }
+      }
+      if (alignment != Alignment::slot) continue;
+      std::map<std::string, std::int64_t> slots;  // of the prediction
+      for (const Bar& bar : bars_of(group.lanes[0])) {
+        slots[label_of(document.trace(group.lanes[0].trace), bar.ref)] = bar.start_ns;
+      }
+      for (const Bar& bar : bars_of(group.lanes[1])) {
+        EXPECT_EQ(bar.start_ns, slots[label_of(document.trace(group.lanes[1].trace), bar.ref)]);
+      }
+    }
+    EXPECT_TRUE(has_rows);
+  }
+}
+
+// What takes no time ends a bubble, and what was waited for before it does not count again.
+TEST(InputScene, DetailsOfABubbleAreItsOwn) {
+  InputRun run = run_of(3, 1, 2);
+  const InputCalls& calls = run.program.calls[0];
+  std::vector<std::uint32_t> compute;
+  for (std::uint32_t place = 0; place < calls.size(); ++place) {
+    if (calls[place].stream == InputStream::compute) compute.push_back(place);
+  }
+  InputSpan& first = run.spans[0][compute[0]];
+  first.end_ns = first.start_ns;
+  Document document;
+  document.traces = {opened_input(run, "p.json")};
+  const Scene scene = build_scene(document, {});
+  const Pick second{0, document.trace(0).input->slice_of[0][compute[1]], true};
+  const auto place = find(scene, document, second);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->range, (TimeRange{first.start_ns, run.span(0, compute[1]).start_ns}));
+  const Table details = detail_table(document, scene, second);
+  std::set<std::string_view> causes;
+  for (const InputWait& wait : waits_of(run, 0)) {
+    if (wait.start_ns >= place->range.from_ns && wait.end_ns <= place->range.to_ns) {
+      causes.insert(wait.what);
+    }
+  }
+  EXPECT_EQ(details.rows.size(), causes.size());
+}
+
 TEST(InputScene, TheDifferenceIsHowLateEachActionEnds) {
   const Document document = paired(both());
   const int measured = document.pair->trace[measured_side];
@@ -490,7 +556,7 @@ TEST(InputScene, TheCriticalPathIsOnItsLanes) {
   }
 }
 
-// OverlappedCollectives a run of a pipeline they are not compared with it.
+// Beside a run of a pipeline they are not compared with it.
 TEST(InputScene, OnlyAlikeRunsAreCompared) {
   Document document = both();
   auto pipeline = std::make_shared<OpenTrace>();

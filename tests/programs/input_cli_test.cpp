@@ -242,10 +242,10 @@ TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
   const std::string recommends =
       file("m.json", R"({"format":"pipesim-model","version":1,"tables":[]})");
   const std::string program = file("a.program", "pipesim-program 1\nbatches 1\nrank 0\n");
-  expect_input_refused({"--schedule", "gpipe", "--costs", input}, "use --input-pipeline");
+  expect_input_refused({"--schedule", "gpipe", "--costs", input}, "for `pipesim --input-pipeline`");
   expect_input_refused({"--schedule", "gpipe", "--cluster", "dgx-h100", "--model", recommends},
-                       "give it with --input-pipeline");
-  expect_input_refused({"--schedule", program}, "give it with --input-pipeline");
+                       "for `pipesim --input-pipeline`");
+  expect_input_refused({"--schedule", program}, "for `pipesim --input-pipeline`");
 }
 
 TEST_F(InputCommand, FilesThatAreNoneAreRefused) {

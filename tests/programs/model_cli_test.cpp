@@ -231,7 +231,7 @@ TEST(ModelResult, WhatTakesNoTimeHasNoRate) {
       << timed;
 }
 
-// ---- OverlappedCollectives other commands
+// ---- Beside other commands
 
 TEST(ModelCosts, SchedulesAreCompared) {
   const std::string line = "--stages 4 --microbatches 8 --model gpt2-small --cluster dgx-a100";

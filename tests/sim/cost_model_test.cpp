@@ -326,7 +326,7 @@ TEST(CostModel, RecomputationAddsTheForwardOrItsAttention) {
     EXPECT_EQ(none.costs.activation_bytes + none.costs.workspace_bytes,
               one.costs.activation_bytes + one.costs.workspace_bytes);
   }
-  // OverlappedCollectives it stand the gradient that has come, of sbh numbers, and that by the
+  // Beside it stand the gradient that has come, of sbh numbers, and that by the
   // MLP's inner 4sbh, of which each of four ranks has a part.
   EXPECT_EQ(none.costs.workspace_bytes, 2 * (2 * 2048 * 4096 + 4 * 2 * 2048 * 4096 / 4));
 }

@@ -52,7 +52,7 @@ PredictionRequest request_of(const RunSize& size) {
   return request;
 }
 
-// OverlappedCollectives an iteration's time, peaks of memory, and what traces would tell.
+// Beside an iteration's time, peaks of memory, and what traces would tell.
 enum class Tells { time, peaks, kinds };
 
 // What would be measured on that cluster.

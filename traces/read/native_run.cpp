@@ -261,8 +261,8 @@ class Assembly {
 
 }  // namespace
 
-RecordedRun own_run(std::vector<NativeEvents> files, const NativeMetadata& metadata,
-                    const std::string& name) {
+RecordedRun native_run(std::vector<NativeEvents> files, const NativeMetadata& metadata,
+                       const std::string& name) {
   return Assembly(metadata, name).run_of(std::move(files));
 }
 

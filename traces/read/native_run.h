@@ -13,7 +13,7 @@ namespace pipesim {
 
 // `files` are of one run with that name. Throws a work error if there is no action, saying what is
 // there instead.
-RecordedRun own_run(std::vector<NativeEvents> files, const NativeMetadata& metadata,
-                    const std::string& name);
+RecordedRun native_run(std::vector<NativeEvents> files, const NativeMetadata& metadata,
+                       const std::string& name);
 
 }  // namespace pipesim

@@ -31,7 +31,7 @@ bool is_profile(const ChromeTrace& head) {
   return std::ranges::any_of(keys, [&](auto key) { return head.members.contains(key); });
 }
 
-struct OwnFile {
+struct NativeFile {
   NativeEvents events;
   NativeMetadata metadata;
 };
@@ -52,8 +52,8 @@ void choose_replica(const std::string& path, const ReadOptions& options, NativeM
 }
 
 // Nothing if it is not pipesim's.
-std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& options,
-                                const ReadProgress& progress) {
+std::optional<NativeFile> read_own(const std::string& path, const ReadOptions& options,
+                                   const ReadProgress& progress) {
   std::error_code failed;  // a path that can't be resolved fails where it is opened
   if (std::filesystem::is_regular_file(path, failed)) {  // else it can be read only once
     const ChromeTrace head = read_chrome_head(path);
@@ -78,7 +78,7 @@ std::optional<OwnFile> read_own(const std::string& path, const ReadOptions& opti
   if (!metadata) return std::nullopt;
   events.warnings.add(odd);
   choose_replica(path, options, *metadata, events.warnings);
-  return OwnFile{std::move(events), std::move(*metadata)};
+  return NativeFile{std::move(events), std::move(*metadata)};
 }
 
 // Sums over a run, and differences of two of them, must fit in 64 bits.
@@ -103,9 +103,9 @@ RecordedRun checked(RecordedRun run) {
 }
 
 // Each file must have its own ranks.
-void check_that_ranks_differ(const std::vector<OwnFile>& files) {
+void check_that_ranks_differ(const std::vector<NativeFile>& files) {
   std::map<std::int32_t, std::string> file_of_rank;
-  for (const OwnFile& file : files) {
+  for (const NativeFile& file : files) {
     const std::string& path = file.events.path();
     for (const Span& span : file.events.spans) {
       const auto& owner = file_of_rank.emplace(span.rank, path).first->second;
@@ -118,9 +118,9 @@ void check_that_ranks_differ(const std::vector<OwnFile>& files) {
 }
 
 // The run of files of one run.
-RecordedRun run_of(std::vector<OwnFile> files) {
+RecordedRun run_of(std::vector<NativeFile> files) {
   const std::string first = files.front().events.path();
-  for (const OwnFile& file : files) {
+  for (const NativeFile& file : files) {
     if (file.metadata.text == files.front().metadata.text) continue;
     throw input_error(
         fmt::format("{} and {}: their metadata differ, so they are from two runs; "
@@ -134,12 +134,12 @@ RecordedRun run_of(std::vector<OwnFile> files) {
   }
   const NativeMetadata metadata = std::move(files.front().metadata);
   std::vector<NativeEvents> events;
-  for (OwnFile& file : files) events.push_back(std::move(file.events));
-  return checked(own_run(std::move(events), metadata, name));
+  for (NativeFile& file : files) events.push_back(std::move(file.events));
+  return checked(native_run(std::move(events), metadata, name));
 }
 
-RecordedRun run_of(OwnFile file) {
-  std::vector<OwnFile> alone;
+RecordedRun run_of(NativeFile file) {
+  std::vector<NativeFile> alone;
   alone.push_back(std::move(file));
   return run_of(std::move(alone));
 }
@@ -161,7 +161,7 @@ void check_that_files_differ(const std::vector<std::string>& paths) {
 std::optional<RecordedRun> read_own_files(const std::vector<std::string>& paths,
                                           const ReadOptions& options) {
   check_that_files_differ(paths);
-  std::vector<OwnFile> own;
+  std::vector<NativeFile> own;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     auto file = read_own(paths[i], options, part_of(options.progress, i, paths.size()));
     if (i > 0 && file.has_value() == own.empty()) {
