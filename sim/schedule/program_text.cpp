@@ -24,6 +24,7 @@ namespace pipesim {
 namespace {
 
 constexpr std::string_view program_head = "pipesim-program";
+constexpr std::string_view old_input_head = "pipesim-input-program";  // read, no longer written
 constexpr std::string_view compute_name = "compute";
 constexpr std::string_view transfers_name = "transfers";
 constexpr std::string_view after_name = "after";
@@ -253,7 +254,7 @@ class ProgramParser {
       line = line.substr(0, line.find('#'));
       if (strip(line).empty()) continue;
       if (!std::exchange(has_head, true)) {
-        if (strip(line) == "pipesim-input-program 1") continue;  // read, no longer written
+        if (strip(line).starts_with(old_input_head)) continue;
         if (strip(line) != "pipesim-program 1") {
           fail({number, 1}, fmt::format("{} is not `pipesim-program 1`", quote(strip(line))));
         }
@@ -468,7 +469,7 @@ bool is_program_text(std::string_view text) {
   for (text = strip(text); text.starts_with('#'); text = strip(text)) {
     text.remove_prefix(std::min(text.find('\n'), text.size()));
   }
-  return text.starts_with(program_head) || text.starts_with("pipesim-input-");
+  return text.starts_with(program_head) || text.starts_with(old_input_head);
 }
 
 Schedule parse_program(std::string_view text, const std::string& file) {
