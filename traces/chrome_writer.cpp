@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <iterator>
 #include <queue>
 #include <set>
 #include <tuple>
@@ -13,6 +12,7 @@
 
 #include "traces/base/json.h"
 #include "traces/base/large_vector.h"
+#include "traces/chrome_text.h"
 #include "traces/run_metadata.h"
 
 namespace pipesim {
@@ -105,7 +105,7 @@ class ChromeTraceWriter::Impl {
   Impl(const TimelineFrame& frame, std::string_view metadata_json, OutputFile& file,
        std::optional<MeasuredRun> measured, const Mesh& mesh)
       : frame_(frame),
-        file_(file),
+        text_(file, metadata_json),
         is_measured_(measured.has_value()),
         mesh_(mesh),
         pipelines_(static_cast<int>(mesh.stride(Axis::pipeline))),
@@ -118,9 +118,6 @@ class ChromeTraceWriter::Impl {
     } else {
       find_largest();
     }
-    out_ = "{\"displayTimeUnit\":\"ms\",\"metadata\":{\"pipesim\":";
-    out_ += metadata_json;
-    out_ += "},\"traceEvents\":[\n";
   }
 
   void add(std::span<const Span> spans, std::span<const LayerSpan> layers,
@@ -147,15 +144,11 @@ class ChromeTraceWriter::Impl {
         case Line::sample: take(samples[entry.index]); break;
         default: write_flow(entry.index, entry.line == Line::flow_start, entry.ts_ns); break;
       }
-      if (out_.size() > (std::size_t{1} << 16)) flush();
     }
     write_changed_memory(now_ns);
   }
 
-  void finish() {
-    out_ += "\n]}\n";
-    flush();
-  }
+  void finish() { text_.finish(); }
 
  private:
   void find_largest() {
@@ -178,11 +171,6 @@ class ChromeTraceWriter::Impl {
     }
   }
 
-  void flush() {
-    file_.write(out_);
-    out_.clear();
-  }
-
   bool started() const { return started_[static_cast<std::size_t>(pipeline_)]; }
   // The rank in the mesh, in which ranks at the same position of all pipelines are adjacent.
   std::int32_t in_mesh(std::int32_t rank) const { return rank * pipelines_ + pipeline_; }
@@ -201,15 +189,6 @@ class ChromeTraceWriter::Impl {
 
   int thread_of(std::size_t index) { return lanes_of(spans_[index]).threads[lane_[index]]; }
   int process_of(std::int32_t rank) const { return in_mesh(rank) + 1; }
-
-  void begin_line() {
-    if (!first_) out_ += ",\n";
-    first_ = false;
-  }
-
-  void append_us(std::int64_t ns) {
-    fmt::format_to(std::back_inserter(out_), "{}.{:03}", ns / 1000, ns % 1000);
-  }
 
   // Its coordinates in a mesh of several pipelines.
   std::string place_of(std::int32_t rank) const {
@@ -230,10 +209,7 @@ class ChromeTraceWriter::Impl {
     for (int r = 0; r < frame_.ranks; ++r) {
       Rank& rank = rank_of(r);
       const auto meta = [&](std::string_view name, int tid, std::string_view args) {
-        begin_line();
-        fmt::format_to(std::back_inserter(out_),
-                       R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", process_of(r),
-                       tid, name, args);
+        text_.put_name(name, process_of(r), tid, args);
       };
       if (!started()) {
         meta("process_name", main_thread_of(r),
@@ -387,98 +363,82 @@ class ChromeTraceWriter::Impl {
     const Span& span = spans_[index];
     const Action& action = span.action;
     const std::size_t parts = action.joined ? 2 : 1;
-    begin_line();
-    out_ += R"({"ph":"X","name":")";
+    text_.begin_line();
+    text_.text() += R"({"ph":"X","name":")";
     if (parts == 2) {
       const std::array<Action, 2> cell{action, spans_[index + 1].action};
-      append_cell(out_, cell.data(), parts);
+      append_cell(text_.text(), cell.data(), parts);
     } else {
-      append_text(out_, action);
+      append_text(text_.text(), action);
     }
-    fmt::format_to(std::back_inserter(out_), R"(","cat":"{}","cname":"{}","pid":{},"tid":{},"ts":)",
-                   category_of(action), colour_of(action.kind), process_of(span.rank),
-                   thread_of(index));
-    append_us(span.start_ns);
-    out_ += R"(,"dur":)";
-    append_us(span.end_ns - span.start_ns);
-    fmt::format_to(std::back_inserter(out_),
-                   R"(,"args":{{"kind":"{}","stage":{},"rank":{},"chunk":{},"iteration":{})",
-                   parts == 2 ? "OVERLAP_F_B" : kind_name(action.kind), action.stage, span.rank,
-                   chunk_of(action.stage), span.iteration);
+    text_.put(R"(","cat":"{}","cname":"{}","pid":{},"tid":{},)", category_of(action),
+              colour_of(action.kind), process_of(span.rank), thread_of(index));
+    text_.put_times(span.start_ns, span.end_ns);
+    text_.put(R"(,"args":{{"kind":"{}","stage":{},"rank":{},"chunk":{},"iteration":{})",
+              parts == 2 ? "OVERLAP_F_B" : kind_name(action.kind), action.stage, span.rank,
+              chunk_of(action.stage), span.iteration);
     append_replica();
     if (takes_microbatch(action.kind)) {
-      fmt::format_to(std::back_inserter(out_), R"(,"microbatch":{})", action.microbatch);
+      text_.put(R"(,"microbatch":{})", action.microbatch);
     }
     if (parts == 2) {
       const Action& back = spans_[index + 1].action;
-      fmt::format_to(std::back_inserter(out_),
-                     R"(,"backward_kind":"{}","backward_stage":{},"backward_chunk":{},)"
-                     R"("backward_microbatch":{})",
-                     kind_name(back.kind), back.stage, chunk_of(back.stage), back.microbatch);
+      text_.put(R"(,"backward_kind":"{}","backward_stage":{},"backward_chunk":{},)"
+                R"("backward_microbatch":{})",
+                kind_name(back.kind), back.stage, chunk_of(back.stage), back.microbatch);
     }
     if (is_collective(action) || is_save_beside(action)) {
-      fmt::format_to(std::back_inserter(out_), R"(,"occurrence":{})", action.number);
+      text_.put(R"(,"occurrence":{})", action.number);
     }
     if (is_communication(action) || action.kind == Kind::SAVE) {
-      fmt::format_to(std::back_inserter(out_), R"(,"bytes":{})", span.bytes);
+      text_.put(R"(,"bytes":{})", span.bytes);
     }
     // A measured one has arrived only with all of its parts.
     if (is_collective(action) && action.kind == Kind::UNSHARD && !is_measured_ &&
         span.input_arrival_ns != span.end_ns) {
-      fmt::format_to(std::back_inserter(out_), R"(,"first_part_ns":{})",
-                     span.input_arrival_ns - span.start_ns);
+      text_.put(R"(,"first_part_ns":{})", span.input_arrival_ns - span.start_ns);
     }
     append_exchange(action);
     if (is_measured_) {
-      fmt::format_to(std::back_inserter(out_), R"(,"queued_ns":{})", span.queued_ns);
+      text_.put(R"(,"queued_ns":{})", span.queued_ns);
       append_taken(span.preempted_ns);
     }
-    out_ += "}}";
+    text_.text() += "}}";
   }
 
   // On the compute thread, within the slice of its action.
   void write_layer(const LayerSpan& span) {
-    begin_line();
-    fmt::format_to(
-        std::back_inserter(out_),
-        R"({{"ph":"X","name":"{} {}{}","cat":"layer","cname":"{}","pid":{},"tid":{},"ts":)",
-        layers_[static_cast<std::size_t>(span.layer)], kind_name(span.kind),
-        span.again ? " again" : "", colour_of(span.kind), process_of(span.rank),
-        main_thread_of(span.rank));
-    append_us(span.start_ns);
-    out_ += R"(,"dur":)";
-    append_us(span.end_ns - span.start_ns);
-    fmt::format_to(
-        std::back_inserter(out_),
+    text_.begin_line();
+    text_.put(R"({{"ph":"X","name":"{} {}{}","cat":"layer","cname":"{}","pid":{},"tid":{},)",
+              layers_[static_cast<std::size_t>(span.layer)], kind_name(span.kind),
+              span.again ? " again" : "", colour_of(span.kind), process_of(span.rank),
+              main_thread_of(span.rank));
+    text_.put_times(span.start_ns, span.end_ns);
+    text_.put(
         R"(,"args":{{"layer":{},"kind":"{}","stage":{},"microbatch":{},"iteration":{},"rank":{}{})",
         span.layer, kind_name(span.kind), span.action.stage, span.action.microbatch, span.iteration,
         span.rank, span.again ? R"(,"again":true)" : "");
     append_replica();
     append_taken(span.preempted_ns);
-    out_ += "}}";
+    text_.text() += "}}";
   }
 
   // Within the slice of its layer.
   void write_exchange(const ExchangeSpan& span) {
-    begin_line();
-    fmt::format_to(
-        std::back_inserter(out_),
-        R"({{"ph":"X","name":"{}","cat":"tensor","cname":"grey","pid":{},"tid":{},"ts":)",
-        name_of(span.what), process_of(span.rank), main_thread_of(span.rank));
-    append_us(span.start_ns);
-    out_ += R"(,"dur":)";
-    append_us(span.end_ns - span.start_ns);
-    fmt::format_to(std::back_inserter(out_),
-                   R"(,"args":{{"of":"{}","layer":{},"iteration":{},"rank":{},"ranks":{},)"
-                   R"("bytes":{},"exposed_ns":{})",
-                   to_text(span.action), span.layer, span.iteration, span.rank, span.ranks,
-                   span.bytes, span.exposed_ns);
+    text_.begin_line();
+    text_.put(R"({{"ph":"X","name":"{}","cat":"tensor","cname":"grey","pid":{},"tid":{},)",
+              name_of(span.what), process_of(span.rank), main_thread_of(span.rank));
+    text_.put_times(span.start_ns, span.end_ns);
+    text_.put(R"(,"args":{{"of":"{}","layer":{},"iteration":{},"rank":{},"ranks":{},)"
+              R"("bytes":{},"exposed_ns":{})",
+              to_text(span.action), span.layer, span.iteration, span.rank, span.ranks, span.bytes,
+              span.exposed_ns);
     append_replica();
-    out_ += "}}";
+    text_.text() += "}}";
   }
 
   void append_replica() {
-    if (pipelines_ > 1) fmt::format_to(std::back_inserter(out_), R"(,"replica":{})", pipeline_);
+    if (pipelines_ > 1) text_.put(R"(,"replica":{})", pipeline_);
   }
 
   void append_exchange(const Action& action) {
@@ -486,13 +446,11 @@ class ChromeTraceWriter::Impl {
     const StageExchanges& stage = frame_.exchanges[static_cast<std::size_t>(action.stage)];
     const TensorExchange& own = action.kind == Kind::F ? stage.forward : stage.backward;
     if (own.ns == 0) return;
-    fmt::format_to(std::back_inserter(out_), R"(,"tensor_ns":{},"tensor_hidden_ns":{})", own.ns,
-                   own.hidden_ns);
+    text_.put(R"(,"tensor_ns":{},"tensor_hidden_ns":{})", own.ns, own.hidden_ns);
   }
 
   void append_taken(std::int64_t preempted_ns) {
-    if (preempted_ns > 0)
-      fmt::format_to(std::back_inserter(out_), R"(,"taken_ns":{})", preempted_ns);
+    if (preempted_ns > 0) text_.put(R"(,"taken_ns":{})", preempted_ns);
   }
 
   // One number per transfer, the same at both ends.
@@ -502,26 +460,25 @@ class ChromeTraceWriter::Impl {
         1 + flow_of(span) +
         flows_an_iteration() * static_cast<std::size_t>(first_iteration_ * pipelines_ + pipeline_);
     const bool is_forward = span.action.kind == Kind::SEND_F || span.action.kind == Kind::RECV_F;
-    begin_line();
-    fmt::format_to(std::back_inserter(out_),
-                   R"({{"ph":"{}",{}"id":{},"name":"{}","cat":"p2p","pid":{},"tid":{},"ts":)",
-                   start ? "s" : "f", start ? "" : R"("bp":"e",)", id,
-                   is_forward ? "activation" : "gradient", process_of(span.rank), thread_of(index));
-    append_us(ts_ns);
-    out_ += '}';
+    text_.begin_line();
+    text_.put(R"({{"ph":"{}",{}"id":{},"name":"{}","cat":"p2p","pid":{},"tid":{},)",
+              start ? "s" : "f", start ? "" : R"("bp":"e",)", id,
+              is_forward ? "activation" : "gradient", process_of(span.rank), thread_of(index));
+    text_.put_ts(ts_ns);
+    text_.text() += '}';
   }
 
   void begin_counter(std::string_view name, std::int32_t rank, std::int64_t ts_ns) {
-    begin_line();
-    fmt::format_to(std::back_inserter(out_), R"({{"ph":"C","name":"{}","pid":{},"tid":{},"ts":)",
-                   name, process_of(rank), main_thread_of(rank));
-    append_us(ts_ns);
-    out_ += R"(,"args":{)";
+    text_.begin_line();
+    text_.put(R"({{"ph":"C","name":"{}","pid":{},"tid":{},)", name, process_of(rank),
+              main_thread_of(rank));
+    text_.put_ts(ts_ns);
+    text_.text() += R"(,"args":{)";
   }
 
   void write_chunks(std::int32_t rank, std::int64_t ts_ns) {
     begin_counter("activations", rank, ts_ns);
-    fmt::format_to(std::back_inserter(out_), R"("chunks":{}}}}})", rank_of(rank).chunks);
+    text_.put(R"("chunks":{}}}}})", rank_of(rank).chunks);
   }
 
   // Applies a predicted span's changes.
@@ -564,7 +521,7 @@ class ChromeTraceWriter::Impl {
     bool first = true;
     const auto put = [&](std::string_view name, std::int64_t value, std::int64_t largest) {
       if (largest == 0) return;
-      fmt::format_to(std::back_inserter(out_), R"({}"{}":{})", first ? "" : ",", name, value);
+      text_.put(R"({}"{}":{})", first ? "" : ",", name, value);
       first = false;
     };
     put("weights", states.weights, largest_states_.weights);
@@ -576,17 +533,15 @@ class ChromeTraceWriter::Impl {
     put("receive_buffers", now.receive_buffers, largest_.receive_buffers);
     put("unsharded", now.unsharded, largest_.unsharded);
     put("workspace", now.workspace, largest_.workspace);
-    out_ += "}}";
+    text_.text() += "}}";
   }
 
   const TimelineFrame frame_;
-  OutputFile& file_;
+  ChromeText text_;
   const bool is_measured_;
   std::vector<std::string> layers_;  // their names, escaped
   WorkingBytes largest_;             // the largest of any action on any stage, or of any sample
   StateBytes largest_states_;        // the largest of any rank
-  std::string out_;
-  bool first_ = true;  // no line is written yet
   const Mesh mesh_;
   const int pipelines_;
   int pipeline_ = 0;           // whose iteration is being written

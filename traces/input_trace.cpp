@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "traces/base/json.h"
+#include "traces/chrome_text.h"
 #include "traces/input_metrics_json.h"
 
 namespace pipesim {
@@ -61,21 +61,15 @@ struct InputEntry {
 
 class InputTraceWriter {
  public:
-  InputTraceWriter(const InputRun& run, OutputFile& file) : run_(run), file_(file) {}
+  InputTraceWriter(const InputRun& run, OutputFile& file)
+      : run_(run), text_(file, input_metadata_json(run)) {}
 
   void write() {
-    out_ = "{\"displayTimeUnit\":\"ms\",\"metadata\":{\"pipesim\":";
-    out_ += input_metadata_json(run_);
-    out_ += "},\"traceEvents\":[\n";
     for (int rank = 0; rank < run_.program.ranks(); ++rank) write_names(rank);
     for (int rank = 0; rank < run_.program.ranks(); ++rank) find_entries(rank);
     std::ranges::sort(entries_, {}, &InputEntry::key);
-    for (const InputEntry& entry : entries_) {
-      write(entry);
-      if (out_.size() > (std::size_t{1} << 16)) flush();
-    }
-    out_ += "\n]}\n";
-    flush();
+    for (const InputEntry& entry : entries_) write(entry);
+    text_.finish();
   }
 
  private:
@@ -84,21 +78,6 @@ class InputTraceWriter {
   }
   const InputSpan& span(std::uint32_t rank, std::uint32_t place) const {
     return run_.spans[rank][place];
-  }
-
-  void flush() {
-    file_.write(out_);
-    out_.clear();
-  }
-  void begin_line() {
-    if (!std::exchange(is_first_, false)) out_ += ",\n";
-  }
-  template <typename... Arguments>
-  void put(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
-    fmt::format_to(std::back_inserter(out_), text, std::forward<Arguments>(arguments)...);
-  }
-  void put_us(std::string_view key, std::int64_t ns) {
-    put(R"("{}":{}.{:03})", key, ns / 1000, ns % 1000);
   }
 
   // Thread ids count from the process's: for Perfetto the thread with the same number, the host's,
@@ -116,9 +95,7 @@ class InputTraceWriter {
       for (const InputCall& own : calls) is_used[static_cast<std::size_t>(own.stream)] = true;
     }
     const auto meta = [&](std::string_view name, int tid, const std::string& argument) {
-      begin_line();
-      put(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", rank + 1, tid, name,
-          argument);
+      text_.put_name(name, at + 1, tid, argument);
     };
     const int host = thread_of(rank, InputStream::host);
     meta("process_name", host, fmt::format(R"("name":"rank {}")", rank));
@@ -168,50 +145,48 @@ class InputTraceWriter {
     const InputSpan& times = span(entry.rank, entry.place);
     const std::string name = to_text(own.action);
     const int tid = thread_of(entry.rank, own.stream);
-    begin_line();
+    text_.begin_line();
     switch (entry.line) {
       case InputLine::wait:
         begin_slice(entry, name + " waits", "wait", "grey", tid, times.start_ns);
-        return put(R"(,"args":{{"waits":"{}"}}}})", name);
+        return text_.put(R"(,"args":{{"waits":"{}"}}}})", name);
       case InputLine::launch:
         begin_slice(entry, "call " + name, "launch", "generic_work",
                     thread_of(entry.rank, InputStream::host), times.issued_ns);
-        return put(R"(,"args":{{"calls":"{}"}}}})", name);
+        return text_.put(R"(,"args":{{"calls":"{}"}}}})", name);
       case InputLine::action: {
         const Action& action = own.action;
         begin_slice(
             entry, name, input_group_name(input_group_of(action.kind)),
             batch_colours[static_cast<std::size_t>(action.microbatch) % batch_colours.size()], tid,
             times.end_ns);
-        return put(R"(,"args":{{"kind":"{}","batch":{},"rank":{},"stream":"{}","called_ns":{},)"
-                   R"("issued_ns":{},"ready_ns":{}}}}})",
-                   kind_name(action.kind), action.microbatch, entry.rank,
-                   input_stream_name(own.stream), times.called_ns, times.issued_ns, times.ready_ns);
+        return text_.put(
+            R"(,"args":{{"kind":"{}","batch":{},"rank":{},"stream":"{}","called_ns":{},)"
+            R"("issued_ns":{},"ready_ns":{}}}}})",
+            kind_name(action.kind), action.microbatch, entry.rank, input_stream_name(own.stream),
+            times.called_ns, times.issued_ns, times.ready_ns);
       }
       case InputLine::flow_start:
       case InputLine::flow_end: {
         const bool starts = entry.line == InputLine::flow_start;
-        put(R"({{"ph":"{}",{}"id":{},"name":"waits for","cat":"wait","pid":{},"tid":{},)",
-            starts ? "s" : "f", starts ? "" : R"("bp":"e",)", entry.flow, entry.rank + 1, tid);
-        put_us("ts", entry.ts_ns);
-        out_ += '}';
+        text_.put(R"({{"ph":"{}",{}"id":{},"name":"waits for","cat":"wait","pid":{},"tid":{},)",
+                  starts ? "s" : "f", starts ? "" : R"("bp":"e",)", entry.flow, entry.rank + 1,
+                  tid);
+        text_.put_ts(entry.ts_ns);
+        text_.put("}}");
       }
     }
   }
 
   void begin_slice(const InputEntry& entry, std::string_view name, std::string_view category,
                    std::string_view colour, int tid, std::int64_t end_ns) {
-    put(R"({{"ph":"X","name":"{}","cat":"{}","cname":"{}","pid":{},"tid":{},)", name, category,
-        colour, entry.rank + 1, tid);
-    put_us("ts", entry.ts_ns);
-    out_ += ',';
-    put_us("dur", end_ns - entry.ts_ns);
+    text_.put(R"({{"ph":"X","name":"{}","cat":"{}","cname":"{}","pid":{},"tid":{},)", name,
+              category, colour, entry.rank + 1, tid);
+    text_.put_times(entry.ts_ns, end_ns);
   }
 
   const InputRun& run_;
-  OutputFile& file_;
-  std::string out_;
-  bool is_first_ = true;  // no line is written yet
+  ChromeText text_;
   std::uint32_t flow_ = 0;
   std::vector<InputEntry> entries_;
 };
