@@ -175,20 +175,18 @@ std::string name_of_side(const Document& document, Side side) {
 }
 
 std::string name_of_run(const Document& document, int trace) {
-  if (const auto side = document.side_of(trace)) return name_of_side(document, *side);
   const OpenTrace& own = document.trace(trace);
+  if (own.input) {
+    const auto alike = std::ranges::count_if(document.traces, [&](const auto& other) {
+      return other->input && other->source() == own.source();
+    });
+    return alike > 1 ? own.name : std::string(name_of(own.source()));
+  }
+  if (const auto side = document.side_of(trace)) return name_of_side(document, *side);
   const int first = document.first_replica_of(trace);
   const bool has_others = first != trace || (trace + 1 < static_cast<int>(document.traces.size()) &&
                                              document.first_replica_of(trace + 1) == trace);
   return has_others ? own.run->about.pipeline_name() : own.name;
-}
-
-std::string name_of_input(const Document& document, int trace) {
-  const OpenTrace& own = document.trace(trace);
-  const auto alike = std::ranges::count_if(document.traces, [&](const auto& other) {
-    return other->input && other->source() == own.source();
-  });
-  return alike > 1 ? own.name : std::string(name_of(own.source()));
 }
 
 Document compared(const Document& document, int predicted, int measured) {

@@ -67,12 +67,9 @@ struct Document {
 // The name of a side of the pair, by its source.
 std::string name_of_side(const Document& document, Side side);
 // The name of a run's lane or column: its side, else, for a replica next to its first, its
-// number, else its name.
+// number, else its name. Of an input pipeline's run its source, unless another such run has the
+// same.
 std::string name_of_run(const Document& document, int trace);
-
-// How a lane or column of an input pipeline's run is called: by its source, or, where another such
-// run has the same, its name.
-std::string name_of_input(const Document& document, int trace);
 
 // Told how far the work is, from time to time, from any thread but by one at a
 // time: 0 to 1, never less than before, and what is being done. Returns false to

@@ -233,7 +233,7 @@ void add_events(Scene& scene, const Document& document, int trace) {
     Lane lane;
     lane.kind = LaneKind::slices;
     lane.trace = trace;
-    if (own.input && has_several_inputs(document)) lane.label = name_of_input(document, trace);
+    if (own.input && has_several_inputs(document)) lane.label = name_of_run(document, trace);
     lane.rows.resize(static_cast<std::size_t>(std::max(events.tracks[track].rows, 1)));
     sizes.emplace_back(lane.rows.size());
     group_of(track).lanes.push_back(std::move(lane));

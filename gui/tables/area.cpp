@@ -94,11 +94,6 @@ class Area {
 
   bool names_runs() const { return order_.size() > 1; }
 
-  std::string name_of(int trace) const {
-    return document_.trace(trace).input ? name_of_input(document_, trace)
-                                        : name_of_run(document_, trace);
-  }
-
   TraceSums& sums_of(int trace) {
     const auto [found, is_new] = sums_.try_emplace(trace);
     if (is_new) {
@@ -134,7 +129,7 @@ class Area {
                std::optional<std::int64_t> difference_ns) const {
     RowOf row(table);
     row.text(what);
-    if (names_runs()) row.text(name_of(trace));
+    if (names_runs()) row.text(name_of_run(document_, trace));
     row.count(sum.count).time(sum.inside_ns).time(sum.whole_ns / sum.count);
     row.time(sum.min_ns).time(sum.max_ns);
     if (!slots_) {

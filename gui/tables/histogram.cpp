@@ -41,8 +41,7 @@ class Lengths {
     for (const auto& [trace, place] : runs_) {
       Histogram::Run& run = histogram.runs[place];
       if (runs_.size() > 1) {
-        run.name = document.trace(trace).input ? name_of_input(document, trace)
-                                               : name_of_run(document, trace);
+        run.name = name_of_run(document, trace);
       }
       run.bins.resize(histogram.bins());
     }

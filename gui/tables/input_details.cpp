@@ -41,7 +41,7 @@ class InputDetails {
       columns_.push_back({trace, &*input, input->slices[ref], ref});
     }
     for (const InputColumn& column : columns_) {
-      table_.columns.push_back(text_column(name_of_input(document, column.trace)));
+      table_.columns.push_back(text_column(name_of_run(document, column.trace)));
     }
     const std::string name = to_text(action_);
     const char* const before = pick.bubble                     ? "idle before "
