@@ -32,7 +32,7 @@ class LayoutGrid {
     far,     // anywhere else
   };
 
-  // The layout must outlive it. If there are more ranks or chunks than `most`, the middle is left
+  // The layout must outlive it. If there are more ranks or chunks than these, the middle is left
   // out.
   LayoutGrid(const PipelineLayout& layout, int max_ranks, int max_chunks);
 
