@@ -176,13 +176,7 @@ void add_lateness(const Document& document, int trace,
     points[slice.track].push_back({slice.end_ns, comparison.lateness[id].total_ns()});
   }
   for (auto& [track, own] : points) {
-    std::ranges::stable_sort(own, {}, &CurvePoint::time_ns);
-    CurveLane late;
-    late.trace = trace;
-    late.label = "lateness";
-    for (const CurvePoint& point : own) late.curve.add(point);
-    late.curve.finish();
-    group_of(track).curves.push_back(std::move(late));
+    group_of(track).curves.push_back(lateness_curve(trace, std::move(own)));
   }
 }
 

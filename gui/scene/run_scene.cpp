@@ -232,12 +232,7 @@ class RunScene {
         points.push_back({operations.sides[measured_side][id].end_ns + zero,
                           comparison.lateness[id].total_ns()});
       }
-      std::ranges::stable_sort(points, {}, &CurvePoint::time_ns);
-      CurveLane late;
-      late.trace = trace_;
-      late.label = "lateness";
-      for (const CurvePoint& point : points) late.curve.add(point);
-      late.curve.finish();
+      CurveLane late = lateness_curve(trace_, std::move(points));
       if (!late.curve.empty()) group(rank).curves.push_back(std::move(late));
     }
   }

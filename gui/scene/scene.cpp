@@ -201,6 +201,16 @@ void RowPacker::finish() {
   for (BarRow& row : *rows_) row.finish();
 }
 
+CurveLane lateness_curve(int trace, std::vector<CurvePoint> points) {
+  std::ranges::stable_sort(points, {}, &CurvePoint::time_ns);
+  CurveLane late;
+  late.trace = trace;
+  late.label = "lateness";
+  for (const CurvePoint& point : points) late.curve.add(point);
+  late.curve.finish();
+  return late;
+}
+
 Scene build_scene(const Document& document, const SceneOptions& options, CriticalPaths paths) {
   Scene scene;
   scene.options = options;

@@ -37,6 +37,8 @@ void add_run(Scene& scene, const Document& document, int trace);
 void add_input_groups(Scene& scene, const Document& document);
 // Groups for the tracks and counters of an event trace, unless these are there.
 void add_events(Scene& scene, const Document& document, int trace);
+// How late operations end, by when they do.
+CurveLane lateness_curve(int trace, std::vector<CurvePoint> points);
 // The arrows of a trace, with the offsets that its lanes have.
 ArrowList arrows_of(const Scene& scene, const Document& document, int trace);
 // Of arrows that start at the same time those of the first list come first.

@@ -50,11 +50,14 @@ class InputDetails {
     const bool waits = slice.role == InputRole::wait && !pick.bubble;
     table_.title =
         fmt::format("{}{}{} of rank {}", before, name, waits ? " waits" : "", slice.rank);
-    if (pick.bubble) add_idle_time();
+    is_bubble_ = pick.bubble;
   }
 
   Table table() {
-    if (!table_.rows.empty()) return std::move(table_);  // of idle time
+    if (is_bubble_) {
+      add_idle_time();
+      return std::move(table_);
+    }
     const std::string kind(kind_name(action_.kind));
     text_row("kind", [&](const InputColumn&) {
       return fmt::format("{} ({})", kind, input_group_name(input_group_of(action_.kind)));
@@ -112,8 +115,7 @@ class InputDetails {
         if (wait->end_ns > until_ns) continue;
         if (wait->end_ns < until_ns || wait->start_ns < since_ns) break;
         until_ns = wait->start_ns;
-        std::string cause(wait->what);
-        if (!wait->kind) cause = cause == "host" ? "the host's calls" : cause;
+        const std::string cause(wait->what == "host" ? "the host's calls" : wait->what);
         if (std::ranges::find(causes, cause) == causes.end()) causes.push_back(cause);
         own[cause] += wait->end_ns - wait->start_ns;
       }
@@ -171,6 +173,7 @@ class InputDetails {
     return text;
   }
 
+  bool is_bubble_ = false;  // the idle time before the action is picked
   Action action_;
   std::vector<InputColumn> columns_;
   Table table_;

@@ -27,7 +27,7 @@ Evaluation evaluation_of(const Schedule& schedule, const Prepared& prepared) {
   const Costs& costs = prepared.costs;
   const SimulationOptions& options = prepared.options;
   if (options.always_by_events || costs.compute_slowdown_ppm > 0 || options.saves.any() ||
-      !schedule.dependencies.empty() || prepared.has_collectives) {
+      !schedule.dependencies.empty() || has_collectives(schedule, costs)) {
     return Evaluation::by_events;
   }
   const auto meets_others = [](const std::optional<GroupCosts>& group) {
@@ -47,8 +47,7 @@ Prepared prepare(const Schedule& schedule, const Costs& costs, const SimulationO
   Prepared prepared{.costs = costs,
                     .options = options,
                     .footprints = costs.footprints(schedule.placement),
-                    .closing = closing_of(schedule, costs, options),
-                    .has_collectives = has_collectives(schedule, costs)};
+                    .closing = closing_of(schedule, costs, options)};
   prepared.evaluation = evaluation_of(schedule, prepared);
   return prepared;
 }

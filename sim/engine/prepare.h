@@ -24,7 +24,6 @@ struct Prepared {
   const SimulationOptions& options;
   std::vector<StageFootprint> footprints;  // by stage
   std::vector<Closing> closing;            // by rank: what takes time, or waits for others that do
-  bool has_collectives = false;
   Evaluation evaluation = Evaluation::direct;
 };
 

@@ -17,6 +17,9 @@
 namespace pipesim {
 namespace {
 
+constexpr std::string_view old_model_format =
+    "pipesim-recommendation-model";  // read, no longer written
+
 constexpr std::int64_t largest_width = 1 << 20;  // of a layer, or the dense features
 constexpr std::int64_t max_dense_layers = 64;
 constexpr std::int64_t max_tables = 1 << 14;
@@ -212,9 +215,6 @@ std::int64_t RecommendationModel::table_parameters() const {
   for (const EmbeddingTable& table : tables) sum += table.rows * table.width;
   return sum;
 }
-
-constexpr std::string_view old_model_format =
-    "pipesim-recommendation-model";  // read, no longer written
 
 RecommendationModel parse_recommendation_model(std::string_view text, const std::string& file) {
   const JsonValue document = parse_json(text, file);
