@@ -4,26 +4,14 @@
 #include <array>
 #include <numeric>
 #include <set>
+#include <span>
 #include <utility>
+#include <vector>
+
+#include "traces/collective_waits.h"
+#include "traces/dependency.h"
 
 namespace pipesim {
-
-MetricsAccumulator::MetricsAccumulator(int ranks, int microbatches,
-                                       std::vector<StageFootprint> footprints)
-    : microbatches_(static_cast<std::size_t>(microbatches)),
-      footprints_(std::move(footprints)),
-      ranks_(static_cast<std::size_t>(ranks)),
-      paths_(footprints_.size() * microbatches_) {}
-
-void MetricsAccumulator::add_joined(RankAccount& rank, Action action, Work work) {
-  joined_.emplace_back(action, work);
-  if (action.joined) return;
-  const auto waiting = std::ranges::max_element(
-      joined_, {}, [](const auto& part) { return part.second.input_arrival_ns; });
-  occupy(rank, waiting->first, waiting->second);
-  for (const auto& part : joined_) record(rank, part.first, part.second);
-  joined_.clear();
-}
 
 RankMetrics RankAccount::finish(std::int64_t makespan_ns) const {
   RankMetrics result = times_;
@@ -104,6 +92,100 @@ std::int64_t Metrics::peak_activation_bytes() const {
 
 namespace {
 
+// Accounts for a run's spans; each SEND comes before what follows it on its rank.
+class RunAccounts {
+ public:
+  RunAccounts(int ranks, int stages, int microbatches)
+      : microbatches_(static_cast<std::size_t>(microbatches)),
+        ranks_(static_cast<std::size_t>(ranks)),
+        paths_(static_cast<std::size_t>(stages) * microbatches_) {}
+
+  void add(const Span& span) {
+    const Action& action = span.action;
+    RankAccount& rank = ranks_[static_cast<std::size_t>(span.rank)];
+    if (!is_compute(action.kind) && !is_closing(action)) {
+      // What its rank did before a SEND delays what waits for it; not what it began before and does
+      // besides, as a GPU may.
+      if (is_send(action.kind) && rank.last_end_ns() <= span.start_ns) {
+        path_of(action.stage, action.microbatch) = rank.path;
+      }
+      return;
+    }
+    add(rank, action, {span.start_ns, span.end_ns, span.input_sent_ns, span.input_arrival_ns});
+  }
+  // The same for a rank that waits for its own collective, as for an input.
+  void add_awaiting(const Span& span, const CollectiveWaits::Wait& wait) {
+    add(ranks_[static_cast<std::size_t>(span.rank)], span.action,
+        {span.start_ns, span.end_ns, wait.since_ns, wait.arrival_ns, true});
+  }
+  // The path to the rank's last end is that of another rank, which arrived last at a common action.
+  void follow(int rank, const PathTimes& path) {
+    ranks_[static_cast<std::size_t>(rank)].path = path;
+  }
+
+  const RankAccount& account(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  Metrics finish() const { return summarise(ranks_); }
+
+ private:
+  using Work = RankAccount::Work;
+
+  void add(RankAccount& rank, const Action& action, const Work& work) {
+    cell_.emplace_back(action, work);
+    if (action.joined) return;
+    const auto waiting = std::ranges::max_element(
+        cell_, {}, [](const auto& part) { return part.second.input_arrival_ns; });
+    occupy(rank, waiting->first, waiting->second);
+    for (const auto& part : cell_) record(rank, part.first, part.second);
+    cell_.clear();
+  }
+
+  // `waiting` is the action of the cell whose input came last.
+  void occupy(RankAccount& rank, const Action& waiting, const Work& work) {
+    const RankAccount::Outcome outcome = rank.occupy(work);
+    if (outcome.waited_for_input && work.awaits_collective) {
+      rank.path.p2p_ns += outcome.flight_ns;
+    } else if (outcome.waited_for_input) {
+      follow_input(rank, path_of(input_stage(waiting), waiting.microbatch), work);
+    }
+    if (is_compute(waiting.kind)) {
+      rank.path.compute_ns += outcome.fresh_ns;
+    } else if (waiting.kind != Kind::IDLE) {
+      rank.close(waiting.kind, outcome.fresh_ns);
+    }
+  }
+
+  // The path to the work leads along its input. If clocks contradict each other, what made the
+  // input may end after it arrived: then the path leads along the rank.
+  static void follow_input(RankAccount& rank, const PathTimes& to_input, const Work& work) {
+    const std::int64_t arrival = std::min(work.input_arrival_ns, work.start_ns);
+    const std::int64_t left = arrival - to_input.compute_ns - to_input.p2p_ns;
+    if (left < 0) return;
+    rank.path = to_input;
+    rank.path.p2p_ns += std::clamp(arrival - work.input_sent_ns, std::int64_t{0}, left);
+  }
+
+  // Accounts for the chunks that an action allocates or frees, and for the path to its end.
+  void record(RankAccount& rank, const Action& action, const Work& work) {
+    if (!is_compute(action.kind)) return;
+    rank.pass(action.kind);
+    rank.memory.step(action, StageFootprint(), work.start_ns, work.end_ns);
+    if (action.kind != Kind::W) path_of(action.stage, action.microbatch) = rank.path;
+  }
+
+  PathTimes& path_of(std::int32_t stage, std::int32_t microbatch) {
+    return paths_[static_cast<std::size_t>(stage) * microbatches_ +
+                  static_cast<std::size_t>(microbatch)];
+  }
+
+  std::size_t microbatches_;
+  std::vector<RankAccount> ranks_;
+  // The path to the last action of (stage, microbatch), or to the SEND of its
+  // result. F and the backward share one: the next stage's F reads the first
+  // before this stage's backward, which depends on it, writes the second.
+  std::vector<PathTimes> paths_;
+  std::vector<std::pair<Action, Work>> cell_;  // that is being added; its actions follow each other
+};
+
 // The ways to the blocking collectives of an iteration: by the rank that came last, the
 // lowest of several that came straight from their work.
 class GroupPaths {
@@ -115,8 +197,7 @@ class GroupPaths {
   }
 
   // Before a rank's part is accounted for: the path to it, unless that is the rank's own.
-  const PathTimes* to(const Span& span, CollectiveWaits& collectives,
-                      const MetricsAccumulator& metrics) {
+  const PathTimes* to(const Span& span, CollectiveWaits& collectives, const RunAccounts& metrics) {
     Group& group = of(span);
     if (!group.is_met) {
       group.is_met = true;
@@ -147,7 +228,7 @@ class GroupPaths {
   };
 
   static Coming coming(const Action& action, int rank, CollectiveWaits& collectives,
-                       const MetricsAccumulator& metrics) {
+                       const RunAccounts& metrics) {
     const RankAccount& account = metrics.account(rank);
     Coming own{account.last_end_ns(), account.path, false};
     const auto wait = collectives.empty() ? std::nullopt : collectives.take(action, rank);
@@ -166,8 +247,7 @@ class GroupPaths {
 
 Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbatches,
                 std::int64_t origin_ns) {
-  MetricsAccumulator metrics(ranks, microbatches,
-                             std::vector<StageFootprint>(static_cast<std::size_t>(stages)));
+  RunAccounts metrics(ranks, stages, microbatches);
   CollectiveWaits collectives;
   GroupPaths groups(spans);
   for (Span span : spans) {

@@ -1,9 +1,7 @@
 // Every reported number, computed from a stream of spans (see METRICS.md).
 //
-// Spans are accounted for as they are produced, by an evaluation as it runs or
-// from a stored timeline, and never stored: a RankAccount is of constant size,
-// a MetricsAccumulator O(ranks + stages x microbatches). Not thread-safe; one
-// per iteration.
+// What a rank does is accounted for as it is produced, by an evaluation as it runs or from a stored
+// timeline, and never stored: a RankAccount is of constant size. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/base/large_vector.h"
-#include "traces/base/prefetch.h"
-#include "traces/collective_waits.h"
-#include "traces/dependency.h"
+#include "traces/memory.h"
 #include "traces/timeline.h"
 
 namespace pipesim {
@@ -163,83 +158,10 @@ class IterationEnds {
   std::vector<std::int64_t> ends_ns_;
 };
 
-// Accounts for spans whose transfers hold no stream and no buffers, each SEND
-// coming before what follows it on its rank, as in the direct evaluation.
-class MetricsAccumulator {
- public:
-  // `footprints`: one per virtual stage.
-  MetricsAccumulator(int ranks, int microbatches, std::vector<StageFootprint> footprints);
-
-  // In a sink's order.
-  void add(const Span& span) {
-    add(span.action, span.rank, span.start_ns, span.end_ns, span.input_sent_ns,
-        span.input_arrival_ns);
-  }
-  // The same, from a span's parts.
-  void add(const Action& action, std::int32_t rank_index, std::int64_t start_ns,
-           std::int64_t end_ns, std::int64_t input_sent_ns, std::int64_t input_arrival_ns) {
-    const Kind kind = action.kind;
-    RankAccount& rank = ranks_[static_cast<std::size_t>(rank_index)];
-    if (!is_compute(kind) && !is_closing(action)) {
-      // What its rank did before a SEND delays what waits for it; not what it began before and does
-      // besides, as a GPU may.
-      if (is_send(kind) && rank.last_end_ns() <= start_ns) {
-        paths_[slot(action.stage, action.microbatch)] = rank.path;
-      }
-      return;
-    }
-    add(rank, action, {start_ns, end_ns, input_sent_ns, input_arrival_ns});
-  }
-  // The same for a rank that waits for its own collective, as for an input.
-  void add_awaiting(const Span& span, const CollectiveWaits::Wait& wait) {
-    add(ranks_[static_cast<std::size_t>(span.rank)], span.action,
-        {span.start_ns, span.end_ns, wait.since_ns, wait.arrival_ns, true});
-  }
-
-  // The path to the rank's last end is that of another rank, which arrived last at a common action.
-  void follow(int rank, const PathTimes& path) {
-    ranks_[static_cast<std::size_t>(rank)].path = path;
-  }
-
-  const RankAccount& account(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
-  // Call once, after the last span.
-  Metrics finish() const { return summarise(ranks_); }
-
- private:
-  using Work = RankAccount::Work;
-
-  [[gnu::always_inline]] void add(RankAccount& rank, const Action& action, const Work& work) {
-    if (action.joined || !joined_.empty()) [[unlikely]] {
-      add_joined(rank, action, work);
-      return;
-    }
-    occupy(rank, action, work);
-    record(rank, action, work);
-  }
-
-  std::size_t slot(std::int32_t stage, std::int32_t microbatch) const {
-    return static_cast<std::size_t>(stage) * microbatches_ + static_cast<std::size_t>(microbatch);
-  }
-  void add_joined(RankAccount& rank, Action action, Work work);
-  void occupy(RankAccount& rank, const Action& waiting, const Work& work);
-  void follow_input(RankAccount& rank, const PathTimes& to_input, const Work& work);
-  void record(RankAccount& rank, const Action& action, const Work& work);
-
-  std::size_t microbatches_;
-  std::vector<StageFootprint> footprints_;
-  std::vector<RankAccount> ranks_;
-  // The path to the last action of (stage, microbatch), or to the SEND of its
-  // result. F and the backward share a slot: the next stage's F reads the first
-  // before this stage's backward, which depends on it, writes the second.
-  LargeVector<PathTimes> paths_;
-  // The actions of the cell that is being added; they follow each other.
-  std::vector<std::pair<Action, Work>> joined_;
-};
-
-// For one iteration's spans, sorted by start; their times count from `origin_ns`,
-// the first start of an action other than a transfer. They give no memory except
-// chunks. On the critical path a collective counts for as long as its rank
-// stood still for it.
+// For one iteration's spans, sorted by start, whose transfers hold no stream and no buffers; their
+// times count from `origin_ns`, the first start of an action other than a transfer. They give no
+// memory except chunks. On the critical path a collective counts for as long as its rank stood
+// still for it.
 Metrics measure(std::span<const Span> spans, int ranks, int stages, int microbatches,
                 std::int64_t origin_ns = 0);
 
@@ -282,46 +204,6 @@ inline void RankAccount::pass(Kind kind) {
   } else if (is_backward(kind)) {
     backward_started_ = true;
   }
-}
-
-// The path to the work leads along its input. If clocks contradict each other, what made the input
-// may end after it arrived: then the path leads along the rank.
-inline void MetricsAccumulator::follow_input(RankAccount& rank, const PathTimes& to_input,
-                                             const Work& work) {
-  const std::int64_t arrival = std::min(work.input_arrival_ns, work.start_ns);
-  const std::int64_t left = arrival - to_input.compute_ns - to_input.p2p_ns;
-  if (left < 0) return;
-  rank.path = to_input;
-  rank.path.p2p_ns += std::clamp(arrival - work.input_sent_ns, std::int64_t{0}, left);
-}
-
-// `waiting` is the action of the cell whose input came last.
-inline void MetricsAccumulator::occupy(RankAccount& rank, const Action& waiting, const Work& work) {
-  const RankAccount::Outcome outcome = rank.occupy(work);
-  if (outcome.waited_for_input && work.awaits_collective) [[unlikely]] {
-    rank.path.p2p_ns += outcome.flight_ns;
-  } else if (outcome.waited_for_input) {
-    follow_input(rank, paths_[slot(input_stage(waiting), waiting.microbatch)], work);
-  }
-  if (is_compute(waiting.kind)) {
-    rank.path.compute_ns += outcome.fresh_ns;
-  } else if (waiting.kind != Kind::IDLE) {
-    rank.close(waiting.kind, outcome.fresh_ns);
-  }
-}
-
-// Accounts for the memory that an action allocates or frees, and for the path to
-// its end.
-inline void MetricsAccumulator::record(RankAccount& rank, const Action& action, const Work& work) {
-  const Kind kind = action.kind;
-  if (!is_compute(kind)) return;
-  rank.pass(kind);
-  rank.memory.step(action, footprints_[static_cast<std::size_t>(action.stage)], work.start_ns,
-                   work.end_ns);
-  if (kind == Kind::W) return;
-  PathTimes* path = &paths_[slot(action.stage, action.microbatch)];
-  *path = rank.path;
-  prefetch_ahead(path, 8);
 }
 
 }  // namespace pipesim

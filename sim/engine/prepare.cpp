@@ -35,9 +35,9 @@ Evaluation evaluation_of(const Schedule& schedule, const Prepared& prepared) {
   };
   if (options.transfers.mode == P2p::async && !exchanges_bytes(prepared.footprints) &&
       !meets_others(costs.tied_gradients) && !meets_others(costs.gradient_norm)) {
-    return Evaluation::direct;
+    return Evaluation::alone;
   }
-  const bool is_topological = !schedule.has_transfers() && costs.shared_links.empty();
+  const bool is_topological = !prepared.lists_transfers && costs.shared_links.empty();
   return is_topological ? Evaluation::topological : Evaluation::by_events;
 }
 
@@ -47,7 +47,8 @@ Prepared prepare(const Schedule& schedule, const Costs& costs, const SimulationO
   Prepared prepared{.costs = costs,
                     .options = options,
                     .footprints = costs.footprints(schedule.placement),
-                    .closing = closing_of(schedule, costs, options)};
+                    .closing = closing_of(schedule, costs, options),
+                    .lists_transfers = schedule.has_transfers()};
   prepared.evaluation = evaluation_of(schedule, prepared);
   return prepared;
 }

@@ -14,7 +14,7 @@
 namespace pipesim {
 
 enum class Evaluation : std::uint8_t {
-  direct,       // nothing takes time but actions, and latencies of messages
+  alone,        // topological: nothing takes time but actions, and the latencies of messages
   topological,  // all durations are known at the start, unless messages meet on a link
   by_events,
 };
@@ -24,7 +24,8 @@ struct Prepared {
   const SimulationOptions& options;
   std::vector<StageFootprint> footprints;  // by stage
   std::vector<Closing> closing;            // by rank: what takes time, or waits for others that do
-  Evaluation evaluation = Evaluation::direct;
+  bool lists_transfers = false;            // the schedule
+  Evaluation evaluation = Evaluation::alone;
 };
 
 Prepared prepare(const Schedule& schedule, const Costs& costs, const SimulationOptions& options);

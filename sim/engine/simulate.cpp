@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "sim/engine/direct_evaluation.h"
 #include "sim/engine/event_evaluation.h"
 #include "sim/engine/prepare.h"
 #include "sim/engine/topological_evaluation.h"
@@ -21,18 +20,17 @@ Metrics simulate(const Schedule& schedule, const Costs& costs, const SimulationO
   std::optional<Schedule> made;
   const Schedule* program = &schedule;
   const auto become = [&](Schedule next) { program = &made.emplace(std::move(next)); };
-  if (prepared.evaluation == Evaluation::topological) {
+  if (prepared.evaluation != Evaluation::by_events) {
     if (has_closing) become(with_closing(schedule, prepared.closing));
     if (const auto metrics = evaluate_topologically(*program, prepared)) return *metrics;
     program = &schedule;
   }
-  if (options.transfers.mode != P2p::async && !schedule.has_transfers()) become(lower(schedule));
+  if (options.transfers.mode != P2p::async && !prepared.lists_transfers) become(lower(schedule));
   if (has_closing) become(with_closing(*program, prepared.closing));
   if (options.iterations > 1) {
     become(unroll(*program, options.iterations, options.accumulation, options.saves));
   }
-  return prepared.evaluation == Evaluation::direct ? evaluate_directly(*program, prepared)
-                                                   : evaluate_by_events(*program, prepared);
+  return evaluate_by_events(*program, prepared);
 }
 
 }  // namespace pipesim

@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,9 @@
 namespace pipesim {
 namespace {
 
+// `alone`: nothing takes time but actions, and the latencies of messages; they hold no stream, and
+// have no buffers. Then ranks may go on in any order, each as far as it can.
+template <bool alone>
 class TopologicalEvaluation {
  public:
   TopologicalEvaluation(const Schedule& schedule, const Prepared& prepared, const SpanSink& sink)
@@ -29,9 +34,11 @@ class TopologicalEvaluation {
         options_(prepared.options),
         sink_(sink),
         streams_(schedule.ranks(), lane_of(send_mode_of(options_.transfers.mode))),
-        turns_(schedule),
+        order_(schedule),
         footprints_(prepared.footprints),
-        has_buffers_(exchanges_bytes(footprints_)),
+        has_buffers_(!alone && exchanges_bytes(footprints_)),
+        has_copies_(placement_.copies() > 1),
+        sends_are_listed_(prepared.lists_transfers),
         ends_(schedule.ranks(), options_.iterations),
         ranks_(static_cast<std::size_t>(schedule.ranks())),
         memory_(has_buffers_ ? ranks_.size() : 0),
@@ -40,6 +47,7 @@ class TopologicalEvaluation {
     tails_.resize(static_cast<std::size_t>(streams_.count()));
     for (const Kind kind : {Kind::REDUCE_TIED, Kind::GRAD_NORM}) {
       group(kind).ranks = group_of(kind, placement_);
+      group(kind).missing = group(kind).ranks.size();
       group(kind).duration_ns = costs_.group_ns(kind, placement_);
     }
   }
@@ -48,14 +56,17 @@ class TopologicalEvaluation {
   std::optional<Metrics> run() {
     for (; iteration_ < options_.iterations; ++iteration_) {
       begin_iteration();
-      const bool complete = turns_.run([this](int rank, const Action* cell, std::size_t size) {
+      const bool complete = order_.run([this](int rank, const Action* cell, std::size_t size) {
         constexpr std::uint32_t cells_a_look = 1 << 16;
         if (++cells_ % cells_a_look == 0 && options_.budget != nullptr) options_.budget->check();
         return !met_ && deal(rank, cell, size);
       });
       if (met_) return std::nullopt;
       if (!complete) throw_deadlock(schedule_);
-      for (int rank = 0; rank < schedule_.ranks(); ++rank) ends_.add(rank, own(rank).account);
+      for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+        own(rank).account.path = tail(rank).path;
+        ends_.add(rank, own(rank).account);
+      }
     }
     Metrics metrics = ends_.finish();
     for (std::size_t rank = 0; rank < memory_.size(); ++rank) {
@@ -85,27 +96,27 @@ class TopologicalEvaluation {
 
   // The way of a stage's results to a neighbour.
   struct Edge {
-    int from_rank = -1;
-    int to_rank = -1;  // -1 if there is no neighbour
+    Input* inputs = nullptr;     // the consumer's, by microbatch
+    std::int64_t flight_ns = 0;  // on the link, and the latency
+    int to_rank = -1;            // -1 if there is no neighbour
     bool local = false;
     bool eager = false;
+    int from_rank = -1;
     std::int32_t link = -1;  // of limited bandwidth
     std::uint32_t from_stream = 0, to_stream = 0;
     std::int64_t occupied_ns = 0;  // of the link
-    std::int64_t flight_ns = 0;    // that and the latency
     std::int64_t bytes = 0;
-    Input* inputs = nullptr;  // the consumer's, by microbatch
   };
 
-  // A copy of a stage.
+  // A copy of a stage; what every action reads comes first.
   struct Stage {
-    std::array<std::int64_t, 4> duration_ns;  // of F, I, W, B
-    std::optional<std::int64_t> overlap_ns;   // of a cell that its F opens
-    Input* inputs = nullptr;                  // by microbatch
-    const Edge* input_of_forward = nullptr;   // null: it needs none
+    Input* inputs = nullptr;                 // by microbatch
+    const Edge* input_of_forward = nullptr;  // null: it needs none
     const Edge* input_of_backward = nullptr;
-    Edge forward;   // to the next stage
-    Edge backward;  // to the one before
+    std::array<std::int64_t, 4> duration_ns;  // of F, I, W, B
+    Edge forward;                             // to the next stage
+    Edge backward;                            // to the one before
+    std::optional<std::int64_t> overlap_ns;   // of a cell that its F opens
   };
 
   struct Rank {
@@ -113,6 +124,7 @@ class TopologicalEvaluation {
     std::int64_t reductions = 0;  // REDUCE_GRAD actions of an iteration
     std::int64_t reduced = 0;     // of those, done
     bool in_group = false;        // has come to a blocking collective
+    bool is_through = false;      // that is over, and the rank doesn't know yet
     bool begins = false;          // an iteration that is not the first
     std::size_t settle_at = 0;    // as many waiting events of its memory
   };
@@ -164,19 +176,18 @@ class TopologicalEvaluation {
     made.inputs = inputs;
     if (made.local) return made;
     const Link& link = costs_.link(made.from_rank, made.to_rank);
-    made.bytes = costs_.stages[static_cast<std::size_t>(std::min(from, to))].output_bytes;
+    made.bytes = costs_.of(std::min(from, to), copy, placement_).output_bytes;
     made.occupied_ns = costs_.occupied_ns(link, made.bytes);
     made.flight_ns = link.latency_ns + made.occupied_ns;
     const Action send = make_action(from, to > from ? Kind::SEND_F : Kind::SEND_B);
-    made.eager =
-        options_.transfers.mode != P2p::async && is_eager(send, costs_, options_.transfers);
+    made.eager = holds_streams() && is_eager(send, costs_, options_.transfers);
     if (made.eager) arrivals_ns_.resize(inputs_.size());
     const auto stream_of = [&](int owner) {
       return static_cast<std::uint32_t>(streams_.transfers(owner, made.from_rank, made.to_rank));
     };
     made.from_stream = stream_of(made.from_rank);
     made.to_stream = stream_of(made.to_rank);
-    if (made.occupied_ns > 0) {
+    if (!alone && made.occupied_ns > 0) {
       const auto [at, is_new] = links_.try_emplace(
           {made.from_rank, made.to_rank}, static_cast<std::int32_t>(busy_until_ns_.size()));
       if (is_new) busy_until_ns_.push_back(0);
@@ -191,21 +202,25 @@ class TopologicalEvaluation {
 
   const Stage& stage_of(const Action& action) const {
     const auto stage = static_cast<std::size_t>(action.stage);
+    if (!has_copies_) [[likely]]
+      return stages_[stage];
     const auto copy = static_cast<std::size_t>(placement_.copy_of(action.microbatch));
     return stages_[stage + copy * static_cast<std::size_t>(placement_.stages())];
   }
 
+  // Whether a message holds streams of its ranks.
+  bool holds_streams() const { return !alone && options_.transfers.mode != P2p::async; }
+
   // ---- Cells
 
   void begin_iteration() {
-    if (iteration_ > 0) turns_.begin(schedule_);
+    if (iteration_ > 0) order_.begin(schedule_);
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
       own(rank).reduced = 0;
       own(rank).reductions =
           std::ranges::count(schedule_.actions[rank], Kind::REDUCE_GRAD, &Action::kind);
       if (has_buffers_ && iteration_ > 0) own(rank).begins = true;
     }
-    for (Group& one : groups_) one.missing = one.ranks.size();
   }
 
   // Plays a cell if all that it waits for has been played.
@@ -221,6 +236,10 @@ class TopologicalEvaluation {
       Rank& of = own(rank);
       const std::int64_t total = costs_.reduce_gradients_ns[static_cast<std::size_t>(rank)];
       close(rank, *cell, tail(rank).end_ns, share_of(total, of.reductions, of.reduced++));
+    } else if (is_transfer(cell->kind)) {
+      for (const Action& transfer : std::span(cell, size)) {
+        if (is_send(transfer.kind)) hand_over_listed(rank, transfer);
+      }
     } else if (cell->kind == Kind::OPTIMIZER) {
       const auto& times = costs_.optimizer_ns;
       close(rank, *cell, tail(rank).end_ns,
@@ -246,20 +265,20 @@ class TopologicalEvaluation {
       start = std::max(start, input.usable_ns());
       if (!edge->local) wait.await(input, arrival_of(input, *edge), *edge, true);
       input.take();  // the backward's turn
-      prefetch_ahead(&input, 4);
+      prefetch_ahead(&input, 3);
     }
     const std::int64_t end =
         start + varied(stage.duration_ns[static_cast<std::size_t>(action.kind)], action, rank);
     account(rank, start, end, wait);
     if (has_buffers_) meter(rank, {&action, 1}, start, end);
     pass(rank, action, wait, start, end, false);
-    hand_over(stage, action, own_tail);
+    hand_over(stage, action, own_tail, false);
     return true;
   }
 
   // A forward and a backward in one cell: they start once both inputs are there, and both results
   // exist at the end.
-  bool run_joined(int rank, const Action* cell) {
+  [[gnu::noinline]] bool run_joined(int rank, const Action* cell) {
     std::array<const Stage*, 2> stages;
     std::array<const Edge*, 2> edges;
     for (std::size_t i = 0; i < 2; ++i) {
@@ -291,7 +310,7 @@ class TopologicalEvaluation {
     if (has_buffers_) meter(rank, {cell, 2}, start, end);
     for (std::size_t i = 0; i < 2; ++i) pass(rank, cell[i], waits[i], start, end, i == 0);
     const Tail at_end = tail(rank);
-    for (std::size_t i = 0; i < 2; ++i) hand_over(*stages[i], cell[i], at_end);
+    for (std::size_t i = 0; i < 2; ++i) hand_over(*stages[i], cell[i], at_end, false);
     return true;
   }
 
@@ -330,12 +349,10 @@ class TopologicalEvaluation {
   // The path to a cell's start leads along its stream, or else along its input.
   void account(int rank, std::int64_t start, std::int64_t end, const Wait& wait) {
     Tail& own_tail = tail(rank);
-    RankAccount& own_account = own(rank).account;
-    if (wait.exists && own_tail.end_ns != start) own_tail.path = wait.path;
-    own_tail.path.compute_ns +=
-        own_account.occupy({start, end, wait.sent_ns, wait.arrival_ns}).fresh_ns;
-    own_tail.end_ns = end;
-    own_account.path = own_tail.path;
+    PathTimes path = wait.exists && own_tail.end_ns != start ? wait.path : own_tail.path;
+    path.compute_ns +=
+        own(rank).account.occupy({start, end, wait.sent_ns, wait.arrival_ns}).fresh_ns;
+    own_tail = {end, path};
   }
 
   void pass(int rank, const Action& action, const Wait& wait, std::int64_t start, std::int64_t end,
@@ -344,14 +361,14 @@ class TopologicalEvaluation {
     own_account.pass(action.kind);
     if (!has_buffers_) own_account.memory.step(action, footprint(action.stage), start, end);
     if (sink_) [[unlikely]]
-      emit_compute(rank, action, wait, start, end, joined);
+      emit_compute(rank, action, {start, end, wait.sent_ns, wait.arrival_ns}, joined);
   }
 
-  [[gnu::noinline, gnu::cold]] void emit_compute(int rank, Action action, const Wait& wait,
-                                                 std::int64_t start, std::int64_t end,
+  [[gnu::noinline, gnu::cold]] void emit_compute(int rank, Action action, RankAccount::Work work,
                                                  bool joined) {
     action.joined = joined;
-    sink_({action, rank, iteration_, start, end, wait.sent_ns, wait.arrival_ns, 0});
+    sink_({action, rank, iteration_, work.start_ns, work.end_ns, work.input_sent_ns,
+           work.input_arrival_ns, 0});
   }
 
   const StageFootprint& footprint(int stage) const {
@@ -383,36 +400,43 @@ class TopologicalEvaluation {
 
   // ---- Transfers
 
-  // Passes a result on to the stage that needs it.
-  void hand_over(const Stage& stage, const Action& action, const Tail& made) {
+  // Passes a result on to the stage that needs it, as a SEND in the list does if there are any.
+  [[gnu::always_inline]] void hand_over(const Stage& stage, const Action& action, const Tail& made,
+                                        bool is_listed) {
     if (action.kind == Kind::W) return;
     const Edge& edge = action.kind == Kind::F ? stage.forward : stage.backward;
     if (edge.to_rank < 0) return;
+    if (sends_are_listed_ && !edge.local && !is_listed) return;
     Input& input = edge.inputs[action.microbatch];
-    prefetch_ahead(&input, 4);
+    prefetch_ahead(&input, 3);
     if (edge.local) {
       input.be_usable(made.end_ns);
     } else {
       send(edge, action, made, input);
     }
-    turns_.wake(edge.to_rank);
+    order_.wake(edge.to_rank);
+  }
+
+  [[gnu::noinline]] void hand_over_listed(int rank, const Action& send) {
+    const Kind producer = send.kind == Kind::SEND_F ? Kind::F : Kind::B;
+    const Action made = make_action(send.stage, producer, send.microbatch);
+    hand_over(stage_of(made), made, tail(rank), true);
   }
 
   void send(const Edge& edge, const Action& producer, const Tail& made, Input& input) {
-    const P2p mode = options_.transfers.mode;
     std::int64_t sent = made.end_ns;
     PathTimes path = made.path;
-    Tail* const from = mode == P2p::async ? nullptr : &tails_[edge.from_stream];
-    Tail* const to = mode == P2p::async ? nullptr : &tails_[edge.to_stream];
+    Tail* const from = holds_streams() ? &tails_[edge.from_stream] : nullptr;
+    Tail* const to = holds_streams() ? &tails_[edge.to_stream] : nullptr;
     if (from != nullptr) {
       // At a tie the path leads along the producer, the sender's stream, the receiver's.
       sent = std::max(sent, from->end_ns);
       if (!edge.eager) sent = std::max(sent, to->end_ns);
-      if (sent != made.end_ns || mode == P2p::blocking) {
+      if (sent != made.end_ns || options_.transfers.mode == P2p::blocking) {
         path = sent == from->end_ns ? from->path : to->path;
       }
     }
-    if (edge.link >= 0) occupy(edge, sent);
+    if (!alone && edge.link >= 0) occupy(edge, sent);
     const std::int64_t arrival = sent + edge.flight_ns;
     std::int64_t usable = arrival;
     if (from != nullptr && edge.eager) *from = {sent, path};
@@ -436,7 +460,7 @@ class TopologicalEvaluation {
 
   // A RECV may come to a message only after it has arrived.
   std::int64_t arrival_of(const Input& input, const Edge& edge) const {
-    if (!edge.eager) [[likely]]
+    if (alone || !edge.eager) [[likely]]
       return input.usable_ns();
     return arrivals_ns_[static_cast<std::size_t>(&input - inputs_.data())];
   }
@@ -448,8 +472,8 @@ class TopologicalEvaluation {
     busy_until = sent + edge.occupied_ns;
   }
 
-  void note_transfer(const Edge& edge, const Action& producer, std::int64_t sent,
-                     std::int64_t arrival) {
+  [[gnu::noinline]] void note_transfer(const Edge& edge, const Action& producer, std::int64_t sent,
+                                       std::int64_t arrival) {
     const Action send = send_of(producer);
     const Action receive = peer_of(send);
     if (has_buffers_ && edge.bytes > 0) {
@@ -459,25 +483,26 @@ class TopologicalEvaluation {
           {sent, receive, false, iteration_});
     }
     if (!sink_) return;
-    sink_({send, edge.from_rank, iteration_, sent, arrival, 0, 0, edge.bytes});
-    sink_({receive, edge.to_rank, iteration_, sent, arrival, 0, 0, edge.bytes});
+    const std::int64_t bytes = alone ? 0 : edge.bytes;
+    sink_({send, edge.from_rank, iteration_, sent, arrival, 0, 0, bytes});
+    sink_({receive, edge.to_rank, iteration_, sent, arrival, 0, 0, bytes});
   }
 
   // ---- The end of an iteration
 
-  void close(int rank, const Action& action, std::int64_t start, std::int64_t duration) {
+  [[gnu::noinline]] void close(int rank, const Action& action, std::int64_t start,
+                               std::int64_t duration) {
     Tail& own_tail = tail(rank);
     RankAccount& account = own(rank).account;
     account.close(action.kind, account.occupy({start, start + duration, 0, 0}).fresh_ns);
     own_tail.end_ns = start + duration;
-    account.path = own_tail.path;
     if (sink_) sink_({action, rank, iteration_, start, start + duration, 0, 0, 0});
   }
 
   // The last rank to come closes for all, and wakes the others, which come again.
-  bool come_to(Group& group, int rank) {
-    if (std::exchange(own(rank).in_group, false)) return true;
-    own(rank).in_group = true;
+  [[gnu::noinline]] bool come_to(Group& group, int rank) {
+    if (std::exchange(own(rank).is_through, false)) return true;
+    if (std::exchange(own(rank).in_group, true)) return false;
     if (--group.missing > 0) return false;
     std::int64_t start = 0;
     for (const int one : group.ranks) start = std::max(start, tail(one).end_ns);
@@ -486,10 +511,13 @@ class TopologicalEvaluation {
     const PathTimes path = tail(*last).path;
     for (const int one : group.ranks) {
       if (tail(one).end_ns < start) tail(one).path = path;
-      close(one, turns_.next_of(one), start, group.duration_ns);
-      if (one != rank) turns_.wake(one);
+      close(one, order_.next_of(one), start, group.duration_ns);
+      own(one).in_group = false;
+      if (one == rank) continue;
+      own(one).is_through = true;
+      order_.wake(one);
     }
-    own(rank).in_group = false;
+    group.missing = group.ranks.size();
     return true;
   }
 
@@ -499,9 +527,11 @@ class TopologicalEvaluation {
   const SimulationOptions& options_;
   const SpanSink& sink_;
   Streams streams_;
-  Turns turns_;
+  std::conditional_t<alone, Runs, Turns> order_;
   const std::vector<StageFootprint>& footprints_;
   bool has_buffers_;
+  bool has_copies_;        // of stages
+  bool sends_are_listed_;  // only if alone
   int iteration_ = 0;
   bool met_ = false;  // messages, on a link: nothing more is played
   std::uint32_t cells_ = 0;
@@ -520,12 +550,17 @@ class TopologicalEvaluation {
 
 }  // namespace
 
+Metrics evaluate_alone(const Schedule& schedule, const Prepared& prepared) {
+  return *TopologicalEvaluation<true>(schedule, prepared, prepared.options.sink).run();
+}
+
 std::optional<Metrics> evaluate_topologically(const Schedule& schedule, const Prepared& prepared) {
+  if (prepared.evaluation == Evaluation::alone) return evaluate_alone(schedule, prepared);
   const SpanSink none;
   // Spans must not be told of an evaluation that turns out void.
-  auto metrics = TopologicalEvaluation(schedule, prepared, none).run();
+  auto metrics = TopologicalEvaluation<false>(schedule, prepared, none).run();
   const SpanSink& sink = prepared.options.sink;
-  if (metrics && sink) TopologicalEvaluation(schedule, prepared, sink).run();
+  if (metrics && sink) TopologicalEvaluation<false>(schedule, prepared, sink).run();
   return metrics;
 }
 

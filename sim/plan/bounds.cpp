@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sim/cost/estimate/replicas.h"
-#include "sim/engine/direct_evaluation.h"
+#include "sim/engine/topological_evaluation.h"
 #include "sim/schedule/shard.h"
 
 namespace pipesim {
@@ -290,7 +290,7 @@ Costs without_replicas(Costs costs) {
 std::vector<std::int64_t> least_ends(const Schedule& schedule, const Costs& costs) {
   const Costs alone = without_replicas(costs);
   const SimulationOptions once;
-  const Metrics metrics = evaluate_directly(schedule, prepare(schedule, alone, once));
+  const Metrics metrics = evaluate_alone(schedule, prepare(schedule, alone, once));
   std::vector<std::int64_t> ends;
   for (const RankMetrics& rank : metrics.ranks) ends.push_back(rank.last_end_ns);
   return ends;

@@ -264,7 +264,8 @@ std::vector<int> CostSource::layout_of(const Schedule& schedule) const {
 
 Schedule CostSource::complete(Schedule schedule) const {
   const auto training = replicas(schedule.ranks());
-  return training ? with_replicas(std::move(schedule), *training) : schedule;
+  if (training) return with_replicas(std::move(schedule), *training);
+  return schedule;
 }
 
 std::optional<Training> CostSource::replicas(int pipeline_ranks) const {

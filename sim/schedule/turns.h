@@ -1,6 +1,7 @@
-// The order in which ranks deal out their cells: in turns, at most one each (see lower.h).
+// Orders in which ranks deal out their cells: in turns, at most one each (see lower.h), or each
+// rank as far as it can.
 //
-// Every cell comes after all that it waits for. Template over who is told; one owner, one thread.
+// Every cell comes after all that it waits for. Templates over who is told; one owner, one thread.
 #pragma once
 
 #include <bit>
@@ -107,6 +108,63 @@ class Turns {
   std::vector<Rank> ranks_;
   RankSet this_turn_, next_turn_;
   std::size_t turn_of_ = 0;  // the rank whose turn it is
+};
+
+// Ranks go on one after the other, each until one of its cells waits for another. That keeps what
+// belongs to a rank in the cache. Calls as in Turns.
+class Runs {
+ public:
+  explicit Runs(const Schedule& schedule) : ranks_(static_cast<std::size_t>(schedule.ranks())) {
+    begin(schedule);
+  }
+
+  void begin(const Schedule& schedule) {
+    for (int rank = schedule.ranks() - 1; rank >= 0; --rank) {
+      const auto list = schedule.actions[rank];
+      ranks_[static_cast<std::size_t>(rank)] = {list.data(), list.data() + list.size(), false};
+      runnable_.push_back(rank);
+    }
+  }
+
+  template <typename Deal>
+  bool run(Deal deal) {
+    while (!runnable_.empty()) {
+      const int rank = runnable_.back();
+      runnable_.pop_back();
+      Rank& own = ranks_[static_cast<std::size_t>(rank)];
+      while (own.cell != own.end) {
+        const std::size_t size = cell_size(own.cell, own.end);
+        if (!deal(rank, own.cell, size)) break;
+        own.cell += size;
+      }
+      own.waits = own.cell != own.end;
+      // Other ranks go first; by then these lines would be gone.
+      prefetch_ahead(own.cell, 16);
+    }
+    for (const Rank& rank : ranks_) {
+      if (rank.cell != rank.end) return false;
+    }
+    return true;
+  }
+
+  const Action& next_of(int rank) const { return *ranks_[static_cast<std::size_t>(rank)].cell; }
+
+  void wake(int rank) {
+    Rank& own = ranks_[static_cast<std::size_t>(rank)];
+    if (!std::exchange(own.waits, false)) return;
+    runnable_.push_back(rank);
+    prefetch_ahead(own.cell, 0);
+  }
+
+ private:
+  struct Rank {
+    const Action* cell = nullptr;  // the next
+    const Action* end = nullptr;
+    bool waits = false;
+  };
+
+  std::vector<Rank> ranks_;
+  std::vector<int> runnable_;
 };
 
 }  // namespace pipesim

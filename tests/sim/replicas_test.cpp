@@ -175,7 +175,7 @@ TEST(Replicas, WithoutUnshardNothingIsGathered) {
   Costs costs = replicated(1, 1);
   costs.stages[0].unshard.bytes = 40;
   costs.stages[0].unsharded_bytes = 1000;
-  EXPECT_EQ(prepare(parse_csv("0F0,0B0\n", "r.csv"), costs, {}).evaluation, Evaluation::direct);
+  EXPECT_EQ(prepare(parse_csv("0F0,0B0\n", "r.csv"), costs, {}).evaluation, Evaluation::alone);
   EXPECT_EQ(timeline_of("0F0,0B0\n", costs).spans.size(), 2U);
   // And what is gathered is not gathered again.
   const RecordedRun timeline = timeline_of("0UNSHARD,0F0,0UNSHARD,0B0,0RESHARD\n", costs);

@@ -335,7 +335,7 @@ TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
     testing::add_messages(costs, random);
     SimulationOptions by_events;
     by_events.always_by_events = true;
-    ASSERT_EQ(prepare(schedule, costs, {}).evaluation, Evaluation::direct);
+    ASSERT_EQ(prepare(schedule, costs, {}).evaluation, Evaluation::alone);
     SCOPED_TRACE(to_csv(schedule) + to_json(costs));
     const std::string error = testing::error_of([&] { simulate(schedule, costs); });
     if (error != testing::no_error) {
