@@ -25,7 +25,7 @@ HelpFlag flag_in(const std::string& line) {
 }  // namespace
 
 CommandHelp help_of(const std::vector<std::string>& command) {
-  CommandHelp help{command, {}, {}, {}};
+  CommandHelp help{command, {}, {}, {}, {}};
   std::vector<std::string> asked = command;
   asked.emplace_back("--help");
   const Outcome outcome = run_command(asked);
@@ -33,10 +33,22 @@ CommandHelp help_of(const std::vector<std::string>& command) {
   std::string heading;
   for (const std::string& line : lines_of(outcome.out)) {
     const bool is_entry = line.starts_with("  ") && line[2] != ' ';
+    const bool are_examples = heading.starts_with("Example") || heading == "To begin with:";
     if (!is_entry) {
-      if (!line.starts_with(' ')) heading = line;
+      if (!line.starts_with(' ')) {
+        heading = line;
+      } else if (are_examples) {
+        help.examples.back() += " " + line.substr(line.find_first_not_of(' '));
+      }
+    } else if (are_examples) {
+      help.examples.push_back(line.substr(2));
     } else if (heading == "Positionals:") {
       help.arguments.push_back(flag_in(line));
+    } else if (heading.starts_with("Commands")) {
+      const std::string names = line.substr(2, line.find("  ", 2) - 2);
+      for (const std::string_view name : split(names, ',')) {
+        help.commands.push_back(words(std::string(name)).front());
+      }
     } else if (heading == "Subcommands:") {
       help.commands.push_back(words(line).front());
     } else if (line[2] == '-') {

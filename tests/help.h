@@ -16,6 +16,7 @@ struct CommandHelp {
   std::vector<HelpFlag> arguments;
   std::vector<HelpFlag> flags;
   std::vector<std::string> commands;
+  std::vector<std::string> examples;  // command lines
 };
 
 CommandHelp help_of(const std::vector<std::string>& command);

@@ -104,8 +104,13 @@ int Proposal::copies() const {
 
 std::vector<Proposal> proposals(const Sweep& sweep) {
   std::vector<Proposal> all;
+  const auto takes_part = [&](const Family& family) {
+    return !sweep.families ||
+           std::ranges::find(*sweep.families, family.name) != sweep.families->end();
+  };
   for (const int microbatches : sweep.microbatches) {
     for (const Family& family : all_families()) {
+      if (!takes_part(family)) continue;
       ScheduleRequest request = sweep.request;
       request.microbatches = microbatches;
       request.chunks.reset();

@@ -33,11 +33,12 @@ struct Proposal {
 struct Sweep {
   ScheduleRequest request;  // its ranks, group and placement count
   std::vector<int> microbatches;
-  std::vector<int> chunks;  // empty: each family's own
+  std::vector<int> chunks;                             // empty: each family's own
+  std::optional<std::vector<std::string>> families{};  // by name; without: all
 };
 
-// Every family for each number of microbatches and of chunks, as far as it takes them: chunks,
-// group and placement are the family's own where it takes none.
+// Each of the families for each number of microbatches and of chunks, as far as it takes them:
+// chunks, group and placement are the family's own where it takes none.
 std::vector<Proposal> proposals(const Sweep& sweep);
 
 // A schedule that was tried.

@@ -7,7 +7,8 @@
 
 namespace pipesim::cli {
 
-void set_up_predict(CommandLine& program);    // pipesim itself
+void set_up_predict(CommandLine& command);    // pipesim predict
+void set_up_feed(CommandLine& command);       // pipesim feed
 void set_up_schedules(CommandLine& command);  // pipesim schedules
 void set_up_schedule(CommandLine& command);   // pipesim schedule ...
 void set_up_compare(CommandLine& command);    // pipesim compare ...

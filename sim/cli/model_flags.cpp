@@ -75,7 +75,7 @@ Attention usual_attention(const Model& model, const SoftwareSpec& software) {
 std::vector<FlagHelp> all_flags(ModelFlags& flags) {
   return {
       {"--model", &flags.model, "NAME|FILE.json", "model to train; `pipesim models` lists them",
-       flags.models},
+       model_names},
       {"--cluster", &flags.cluster, "NAME|FILE.json",
        "cluster to train on; `pipesim clusters` lists them", known_clusters},
       {"--software", &flags.software, "NAME|FILE.json", "trainer; `pipesim software` lists them",

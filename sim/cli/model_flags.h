@@ -20,8 +20,7 @@ struct ModelFlags {
   ReplicaFlags replicas;
   Flag global_batch;
   bool sequence_parallel = false;
-  FlagHelp::Names models = model_names;  // that completions of --model offer
-  bool is_row = false;                   // of a table, whose reader prints the models' notes
+  bool is_row = false;  // of a table, whose reader prints the models' notes
 };
 
 void add_model_flags(CommandLine& command, ModelFlags& flags);

@@ -284,6 +284,7 @@ void set_best(const PlanFlags& flags, const PlanSpace& space, const Finalist& be
                 .mfu(space.microbatches(point), best.outcome.time_ns);
   own.layout = plan_layout_words(space, point);
   own.command = plan_command(given_flags(flags, own.devices), space, point, best.layout);
+  own.choices = plan_layout_json(space, point, best.layout);
 }
 
 // By the objective. Expects that some have a best.
@@ -546,8 +547,8 @@ void set_up_plan(CommandLine& command) {
       "Examples:\n"
       "  pipesim plan --model gpt3-175b --cluster dgx-a100 --devices 4096\n"
       "      --global-batch 2304\n"
-      "  pipesim plan --model llama-3-70b --cluster dgx-h100 --devices 64..512\n"
-      "      --global-batch 1024 --objective devices\n"
+      "  pipesim plan --model llama-3-8b --cluster dgx-h100 --devices 8..64\n"
+      "      --global-batch 128 --objective devices\n"
       "  pipesim plan --model llama-3-70b --cluster dgx-h100 --devices 512\n"
       "      --global-batch 1024 --only schedule=1f1b,interleaved --zero 1\n"
       "  pipesim plan --model llama-3-8b --cluster dgx-h100 --devices 64\n"

@@ -40,6 +40,40 @@ std::vector<std::string> command_words(const std::vector<std::string>& flags,
   return words;
 }
 
+// A choice of a layout, as a field of JSON and in a cell of CSV.
+struct Choice {
+  template <typename T>
+  Choice(std::string_view field, const T& own)
+      : name(field), value(own), text(fmt::format("{}", own)) {}
+  Choice(std::string_view field, bool own) : name(field), value(own), text(own ? "on" : "off") {}
+  template <typename T>
+  Choice(std::string_view field, const std::optional<T>& own)
+      : name(field), value(own), text(own ? fmt::format("{}", *own) : "") {}
+
+  std::string_view name;
+  Json value;
+  std::string text;
+};
+
+std::vector<Choice> choices_of(const PlanSpace& space, const PlanPoint& point) {
+  const PlanReplicas& replicas = point.replicas;
+  std::optional<std::string_view> gather;
+  if (replicas.gather) gather = gather_name(*replicas.gather);
+  return {{"schedule", point.schedule.family->name},
+          {"stages", point.stages},
+          {"virtual_stages", point.schedule.chunks},
+          {"tensor_parallel", point.tensor_parallel},
+          {"data_parallel", space.data_parallel(point)},
+          {"micro_batch_size", point.micro_batch_size},
+          {"sequence_parallel", point.sequence_parallel},
+          {"recompute", recompute_name(point.recompute)},
+          {"zero", replicas.zero},
+          {"shard_over", space.shard_over(point)},
+          {"gather", gather},
+          {"bucket_bytes", replicas.bucket_bytes},
+          {"overlap_gather", replicas.gathers_ahead}};
+}
+
 double loss_of(const PlanOutcome& one, const PlanOutcome& best) {
   return static_cast<double>(one.time_ns) / static_cast<double>(best.time_ns) - 1;
 }
@@ -356,6 +390,7 @@ std::string devices_table(const PlanView& view, std::size_t width) {
 Json outcome_json(const PlanView& view, const PlanOutcome& one, const LayersOfStages& layout = {}) {
   const PlanPoint point = view.space.axes().at(one.index);
   return {{"command", plan_command(view.flags, view.space, point, layout)},
+          {"layout", plan_layout_json(view.space, point, layout)},
           {"iteration_ns", one.time_ns},
           {"peak_memory_bytes", one.memory_bytes},
           {"mfu", model_of(view.space, point).mfu(view.space.microbatches(point), one.time_ns)}};
@@ -461,6 +496,7 @@ std::string plan_json(const PlanView& view) {
     Json own{{"devices", one.devices}, {"command", nullptr}};
     if (one.best) {
       own["command"] = one.command;
+      own["layout"] = one.choices;
       own["iteration_ns"] = one.best->time_ns;
       own["peak_memory_bytes"] = one.best->memory_bytes;
       own["mfu"] = one.mfu;
@@ -485,24 +521,28 @@ std::string plan_json(const PlanView& view) {
   return json.dump(2) + "\n";
 }
 
+Json plan_layout_json(const PlanSpace& space, const PlanPoint& point,
+                      const LayersOfStages& layers) {
+  Json json = Json::object();
+  for (Choice& choice : choices_of(space, point)) json.add(choice.name, std::move(choice.value));
+  json.add("microbatches", space.microbatches(point));
+  json.add("layers", layers);
+  return json;
+}
+
 std::string plan_csv(const PlanView& view) {
-  std::string out =
-      "iteration_ns,peak_memory_bytes,schedule,stages,virtual_stages,tensor_parallel,"
-      "data_parallel,micro_batch_size,sequence_parallel,recompute,zero,shard_over,gather,"
-      "bucket_bytes,overlap_gather,command\n";
+  std::string out = "iteration_ns,peak_memory_bytes,";
+  const PlanPoint any = view.space.axes().at(0);
+  for (const Choice& choice : choices_of(view.space, any)) out += fmt::format("{},", choice.name);
+  out += "command\n";
   for (const PlanOutcome& one : view.answer.result.evaluated) {
     const PlanPoint point = view.space.axes().at(one.index);
-    const PlanReplicas& replicas = point.replicas;
-    const std::optional<int> shard_over = view.space.shard_over(point);
-    out += fmt::format(
-        "{},{},{},{},{},{},{},{},{},\"{}\",{},{},{},{},{},\"{}\"\n", one.time_ns, one.memory_bytes,
-        point.schedule.family->name, point.stages, point.schedule.chunks, point.tensor_parallel,
-        view.space.data_parallel(point), point.micro_batch_size,
-        point.sequence_parallel ? "on" : "off", recompute_name(point.recompute), replicas.zero,
-        shard_over ? std::to_string(*shard_over) : "",
-        replicas.gather ? gather_name(*replicas.gather) : "",
-        replicas.bucket_bytes ? std::to_string(*replicas.bucket_bytes) : "",
-        replicas.gathers_ahead ? "on" : "off", plan_command(view.flags, view.space, point, {}));
+    std::string row;
+    for (const Choice& choice : choices_of(view.space, point)) {
+      row += choice.name == "recompute" ? fmt::format("\"{}\",", choice.text) : choice.text + ",";
+    }
+    out += fmt::format("{},{},{}\"{}\"\n", one.time_ns, one.memory_bytes, row,
+                       plan_command(view.flags, view.space, point, {}));
   }
   return out;
 }

@@ -6,6 +6,7 @@
 
 #include "sim/plan/answer.h"
 #include "sim/plan/nearest.h"
+#include "traces/base/json.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim::cli {
@@ -18,6 +19,7 @@ struct PlanOfDevices {
   std::optional<PlanOutcome> best;  // absent where nothing fits
   double mfu = 0;                   // of that
   std::string layout, command;      // in words
+  Json choices;                     // plan_layout_json()
 };
 
 enum class PlanObjective { time, memory, devices };
@@ -40,6 +42,9 @@ std::string plan_report(const PlanView& view, const Terminal& terminal);
 std::string plan_json(const PlanView& view);
 // Everything that was evaluated, a line each.
 std::string plan_csv(const PlanView& view);
+
+// A layout's choices as fields; `layers` by virtual stage, if they are not dealt out as usual.
+Json plan_layout_json(const PlanSpace& space, const PlanPoint& point, const LayersOfStages& layers);
 
 // The command that predicts a layout, on one line. `flags`: as a view has them.
 std::string plan_command(const std::vector<std::string>& flags, const PlanSpace& space,

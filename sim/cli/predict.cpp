@@ -1,4 +1,4 @@
-// `pipesim --schedule ...`: predicts an iteration, or several that follow each other.
+// `pipesim predict`: predicts an iteration, or several that follow each other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 
 #include "sim/cli/commands.h"
 #include "sim/cli/explanation_report.h"
-#include "sim/cli/input_pipeline.h"
 #include "sim/cli/notes_report.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/plan.h"
@@ -16,7 +15,6 @@
 #include "sim/cli/setup.h"
 #include "sim/cli/spread_flags.h"
 #include "sim/engine/record_run.h"
-#include "sim/input_pipeline/recommendation_model.h"
 #include "sim/request/request.h"
 #include "sim/request/result_json.h"
 #include "sim/schedule/csv.h"
@@ -35,7 +33,6 @@ struct PredictFlags {
   CostFlags costs;
   SpreadFlags spread;
   SaveFlags save;
-  InputPipelineFlags input;
   Flag iterations, accumulate, memory_cap, trace, export_file, figure, layout_picture;
   bool explain = false;
   bool json = false;
@@ -49,17 +46,6 @@ constexpr BytesNeeded trace_needs{std::int64_t{6} * (sizeof(Span) + 32), 0, 1800
 constexpr BytesNeeded json_needs{0, 0, 0, 3600};
 
 void run(const PredictFlags& flags, const CommandLine& program) {
-  if (flags.input.input_pipeline || flags.input.compare) {
-    const ModelFlags& model = flags.costs.model;
-    return predict_input_pipeline(
-        flags.input,
-        {model.model, model.cluster, flags.costs.costs, flags.accumulate, flags.memory_cap,
-         flags.trace, flags.figure, flags.export_file, flags.json, flags.quiet},
-        program);
-  }
-  if (const std::string name = first_input_flag(flags.input); !name.empty()) {
-    throw input_error(name + " is only for an input pipeline; give --input-pipeline");
-  }
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
     throw input_error("--export: a schedule is written as plain CSV; omit .gz");
   }
@@ -181,15 +167,13 @@ void run(const PredictFlags& flags, const CommandLine& program) {
 
 }  // namespace
 
-void set_up_predict(CommandLine& program) {
+void set_up_predict(CommandLine& command) {
   auto flags = std::make_shared<PredictFlags>();
-  add_schedule_flags(program, flags->schedule, true);
-  flags->costs.model.models = all_model_names;
-  add_cost_flags(program, flags->costs);
-  add_save_flags(program, flags->save);
-  add_spread_flags(program, flags->spread);
-  add_input_pipeline_flags(program, flags->input);
-  program.add_flags(
+  add_schedule_flags(command, flags->schedule, true);
+  add_cost_flags(command, flags->costs);
+  add_save_flags(command, flags->save);
+  add_spread_flags(command, flags->spread);
+  command.add_flags(
       "Output",
       {{"--iterations", &flags->iterations, "N", "consecutive iterations, no barrier; default 1"},
        {"--accumulate", &flags->accumulate, "K", "optimizer step every K iterations; default 1"},
@@ -204,7 +188,44 @@ void set_up_predict(CommandLine& program) {
        {"--explain", &flags->explain, "breaks down a model's time and memory"},
        {"--json", &flags->json, "prints the result as one JSON object"},
        {"--quiet", &flags->quiet, "prints no report"}});
-  program.set_work([flags, &program] { run(*flags, program); });
+  command.show_first({"--schedule", "--stages", "--microbatches", "--model", "--cluster",
+                      "--memory-cap", "--trace", "--json"});
+  command.set_footer(
+      "How results travel, --p2p:\n"
+      "  async      as soon as they exist, without occupying a device\n"
+      "  blocking   SEND and RECV rendezvous and occupy both devices\n"
+      "  fifo       the same on one in-order communication stream per rank, as with one\n"
+      "             NCCL communicator\n"
+      "  edge-fifo  the same on one stream per directed pair of ranks\n"
+      "\n"
+      "An action is written as its stage, kind and microbatch: 4B0 is the backward of\n"
+      "virtual stage 4 for microbatch 0, and 4B that for every microbatch. Kinds are F,\n"
+      "B, or I and W for the gradients of inputs and weights. With --virtual-stages V\n"
+      "rank r of P holds virtual stages r, r + P, and so on: its chunks.\n"
+      "\n"
+      "What backwards recompute instead of keeping, --recompute: none,\n"
+      "full (each block's forward), full:4 (of each stage's first four blocks), or\n"
+      "some of these, separated by commas:\n"
+      "  attention  scores, softmax and their product with the values; alone, also\n"
+      "             called selective\n"
+      "  norms      outputs of norms\n"
+      "  activation output of the MLP's activation\n"
+      "\n"
+      "How long --zero 3 keeps a stage's weights gathered, --gather:\n"
+      "  window     while among the next three stages that its rank needs; default\n"
+      "  pass       for each forward and backward, two layers at a time; default for a\n"
+      "             lone stage\n"
+      "  once       from its first action to its last\n"
+      "\n"
+      "Examples:\n"
+      "  pipesim predict --schedule 1f1b --stages 4 --microbatches 8\n"
+      "  pipesim predict --schedule interleaved --stages 8 --microbatches 32\n"
+      "      --forward 12ms --backward 24ms --p2p-latency 300us --trace timeline.json\n"
+      "  pipesim predict --schedule my_order.csv --costs costs.json --memory-cap 80GiB\n"
+      "      --json\n"
+      "  pipesim predict --model gpt2-small --cluster dgx-a100 --schedule 1f1b\n"
+      "      --stages 4 --microbatches 32 --micro-batch-size 8 --explain");
+  command.set_work([flags, &command] { run(*flags, command); });
 }
 
 }  // namespace pipesim::cli

@@ -30,7 +30,7 @@ struct SchedulesFlags {
   ScheduleFlags schedule;
   CostFlags costs;
   SpreadFlags spread;
-  Flag memory_cap, figure;
+  Flag only, memory_cap, figure;
   bool compare = false;
   bool picture = false;
   bool json = false;
@@ -114,6 +114,17 @@ class Proposals {
     sweep_.microbatches = parse_counts(schedule.microbatches, "--microbatches");
     sweep_.chunks = parse_counts(schedule.virtual_stages, "--virtual-stages");
     for (const std::string& file : flags.files) add(file, source, schedule);
+    if (flags.only) {
+      sweep_.families.emplace();
+      for (const std::string_view part : split(*flags.only, ',')) {
+        const std::string name(part);
+        if (names_a_file(name)) {
+          add(name, source, schedule);
+        } else {
+          sweep_.families->emplace_back(family(name).name);
+        }
+      }
+    }
     if (sweep_.microbatches.empty()) {
       throw input_error("--microbatches is missing: give one number, or several as 8,16,32");
     }
@@ -253,6 +264,8 @@ void set_up_schedules(CommandLine& command) {
       {{"files", &flags->files, "FILE", "more schedules to compare, as for --schedule"},
        {"--compare", &flags->compare, "tries every schedule on the same model"},
        {"--memory-cap", &flags->memory_cap, "BYTES", "marks schedules that exceed this memory"}});
+  command.add_flags("Schedule", {{"--schedule", &flags->only, "NAME|FILE,...",
+                                  "which to compare; default all that have a name"}});
   add_schedule_flags(command, flags->schedule, false);
   add_cost_flags(command, flags->costs, "per rank and microbatch; a list has one per rank");
   command.add_flags("Costs of a run", {{"--run", &flags->run, "TRACE",
@@ -271,6 +284,7 @@ void set_up_schedules(CommandLine& command) {
       "Examples:\n"
       "  pipesim schedules --compare --stages 8 --microbatches 16,64 --p2p-latency 9us\n"
       "  pipesim schedules --compare own.csv --stages 4 --microbatches 8 --picture\n"
+      "  pipesim schedules --compare --schedule 1f1b,zb-h1 --stages 4 --microbatches 8\n"
       "  pipesim schedules --compare --run run.json.gz --microbatches 16");
   command.set_work([&command, flags] { run(command, *flags); });
 }

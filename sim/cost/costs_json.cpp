@@ -498,7 +498,7 @@ CostsFile parse_costs(std::string_view text, const std::string& file) {
   const JsonValue document = parse_json(text, file);
   const JsonCursor root(document, file);
   JsonMembers members(root);
-  if (members.has("work")) root.fail("these are for `pipesim --input-pipeline`");
+  if (members.has("work")) root.fail("these are for `pipesim feed`");
   members.format("pipesim-costs", 1);
 
   CostsFile result;

@@ -268,7 +268,7 @@ void put_shape(const Model& model, Json& json) {
 Model read_own(const JsonCursor& root) {
   JsonMembers members(root);
   if (members.has("tables")) {
-    root.fail("this is a recommendation model, for `pipesim --input-pipeline`");
+    root.fail("this is a recommendation model, for `pipesim feed`");
   }
   members.format("pipesim-model", 1);
   Model model{.name = root.file()};

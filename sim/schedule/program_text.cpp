@@ -266,8 +266,7 @@ class ProgramParser {
 
   void read_line(const std::vector<Word>& words) {
     const auto& [name, place] = words.front();
-    if (name == "batches")
-      fail(place, "this is an input pipeline's program, for `pipesim --input-pipeline`");
+    if (name == "batches") fail(place, "this is an input pipeline's program, for `pipesim feed`");
     if (words.size() > 1 && words[1].text == after_name) {
       read_dependencies(words);
     } else if (name == "rank") {

@@ -42,11 +42,13 @@ const std::map<std::string, Words>& lines_of_commands() {
   static const std::string train = "--schedule 1f1b" + shape + " --iterations 1 --warmup 0";
   static const std::string saves = " --mtbf 10h --restart 60s --trials 10";
   static const std::map<std::string, Words> all{
-      {"pipesim",
+      {"pipesim", {"--schedule 1f1b" + shape}},
+      {"pipesim predict",
        {"--schedule 1f1b" + shape,
         "--schedule 1f1b" + shape + by_model + " --tensor-parallel 2 --data-parallel 2 --zero 3",
-        "--input-pipeline base --model dlrm-mini --cluster dgx-a100 --ranks 2 --batches 2",
         "--schedule 1f1b" + shape + " --costs IN/costs.json"}},
+      {"pipesim feed",
+       {"--input-pipeline base --model dlrm-mini --cluster dgx-a100 --ranks 2 --batches 2"}},
       {"pipesim schedules",
        {"--compare" + shape, "--compare" + shape + by_model, "--compare IN/program.csv"}},
       {"pipesim schedule print", {"1f1b" + shape}},

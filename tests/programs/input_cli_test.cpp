@@ -1,4 +1,4 @@
-// `pipesim --input-pipeline`, as a user drives it.
+// `pipesim feed`, as a user drives it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -145,10 +145,9 @@ TEST_F(InputCommand, WrongInputIsASentence) {
                        "--cluster is missing");
   expect_input_refused(
       {"--input-pipeline", "base", "--model", "gpt2-small", "--cluster", "dgx-a100"}, "gpt2-small");
-  expect_input_refused({"--batches", "4"},
-                       "--batches is only for an input pipeline; give --input-pipeline");
+  expect_input_refused({"--batches", "4"}, "--model is missing");
   expect_input_refused(mini + Words{"--stages", "4"},
-                       "--stages: it does not apply to an input pipeline");
+                       "--stages is a flag of `pipesim predict`, not of `pipesim feed`");
   expect_input_refused(mini + Words{"--ranks", "0"}, "--ranks");
   expect_input_refused(mini + Words{"--input-stages", "copy,dist"},
                        "only --input-pipeline staged takes stages");
@@ -242,10 +241,10 @@ TEST_F(InputCommand, CostsThatSumsHaveNoRoomForAreRefused) {
   const std::string recommends =
       file("m.json", R"({"format":"pipesim-model","version":1,"tables":[]})");
   const std::string program = file("a.program", "pipesim-program 1\nbatches 1\nrank 0\n");
-  expect_input_refused({"--schedule", "gpipe", "--costs", input}, "for `pipesim --input-pipeline`");
+  expect_input_refused({"--schedule", "gpipe", "--costs", input}, "for `pipesim feed`");
   expect_input_refused({"--schedule", "gpipe", "--cluster", "dgx-h100", "--model", recommends},
-                       "for `pipesim --input-pipeline`");
-  expect_input_refused({"--schedule", program}, "for `pipesim --input-pipeline`");
+                       "for `pipesim feed`");
+  expect_input_refused({"--schedule", program}, "for `pipesim feed`");
 }
 
 TEST_F(InputCommand, FilesThatAreNoneAreRefused) {

@@ -128,6 +128,10 @@ void CommandLine::add_flags(const std::string& group, std::span<const FlagHelp> 
   }
 }
 
+void CommandLine::show_first(const std::vector<std::string>& flags) {
+  for (const std::string& name : flags) app_.get_option(name)->group("Most used");
+}
+
 void CommandLine::set_footer(const std::string& text) { app_.footer(text); }
 
 std::string CommandLine::first_given(const std::vector<std::string>& except) const {
@@ -145,9 +149,14 @@ std::string CommandLine::full_name() const {
 
 CommandDescription CommandLine::describe() {
   set_up();
-  CommandDescription description{
-      full_name(), app_.get_description(), app_.get_footer(), commands_.empty() || work_, {}, {},
-      {}};
+  CommandDescription description{full_name(),
+                                 app_.get_description(),
+                                 app_.get_footer(),
+                                 commands_.empty() || work_,
+                                 {},
+                                 {},
+                                 {},
+                                 {}};
   for (const CLI::Option* option : app_.get_options()) {
     FlagDescription flag;
     const bool is_argument = option->get_positional();
@@ -169,6 +178,14 @@ CommandDescription CommandLine::describe() {
     (is_argument ? description.arguments : description.flags).push_back(std::move(flag));
   }
   for (const auto& command : commands_) description.commands.push_back(command->describe());
+  for (const std::string& name : unnamed_) {
+    for (FlagDescription& flag : command(name).describe().flags) {
+      const auto same = [&](const FlagDescription& other) { return other.names == flag.names; };
+      if (std::ranges::any_of(description.flags, same)) continue;
+      if (std::ranges::any_of(description.flags_of_commands, same)) continue;
+      description.flags_of_commands.push_back(std::move(flag));
+    }
+  }
   return description;
 }
 
@@ -206,13 +223,58 @@ std::vector<std::string> CommandLine::translated() const {
   return words;
 }
 
+CommandLine& CommandLine::command(const std::string& name) {
+  return **std::ranges::find_if(
+      commands_, [&](const auto& command) { return command->app_.get_name() == name; });
+}
+
+void CommandLine::name_command(std::vector<std::string>& words) {
+  if (unnamed_.empty() || words.empty() || !words.front().starts_with('-') ||
+      app_.get_option_no_throw(words.front()) != nullptr) {
+    return;
+  }
+  const auto has = [&](const std::string& name, const std::string& word) {
+    CommandLine& meant = command(name);
+    meant.set_up();
+    return meant.app_.get_option_no_throw(word.substr(0, word.find('='))) != nullptr;
+  };
+  const auto has_all = [&](const std::string& name) {
+    return std::ranges::all_of(
+        words, [&](const std::string& word) { return !word.starts_with("--") || has(name, word); });
+  };
+  const auto has_first = [&](const std::string& name) { return has(name, words.front()); };
+  auto meant = std::ranges::find_if(unnamed_, has_all);
+  if (meant == unnamed_.end()) meant = std::ranges::find_if(unnamed_, has_first);
+  words.insert(words.begin(), meant == unnamed_.end() ? unnamed_.front() : *meant);
+}
+
+// The other command that has a flag; empty if none does.
+std::string CommandLine::command_with(const std::string& flag) {
+  set_up();
+  if (app_.get_option_no_throw(flag) != nullptr) return full_name();
+  for (const auto& command : commands_) {
+    if (std::string name = command->command_with(flag); !name.empty()) return name;
+  }
+  return {};
+}
+
 // Why the remaining arguments were not expected.
-std::string CommandLine::unexpected_words() const {
+std::string CommandLine::unexpected_words() {
   const std::vector<std::string> extras = app_.remaining(true);
   const std::string flag = extras.empty() ? "" : extras.front().substr(0, extras.front().find('='));
   const auto found = std::ranges::find(foreign_.missing, flag, &ForeignFlags::Missing::foreign);
   if (found != foreign_.missing.end()) {
     return fmt::format("{}: there is no {} here; omit the flag", flag, found->what);
+  }
+  const auto is_extra = [&](const auto& command) { return command->app_.get_name() == flag; };
+  if (arguments_.front().starts_with('-') && std::ranges::any_of(commands_, is_extra)) {
+    return fmt::format("{} comes before {}; write a command's flags after it", arguments_.front(),
+                       flag);
+  }
+  if (flag.starts_with("--")) {
+    if (const std::string other = command_with(flag); !other.empty()) {
+      return fmt::format("{} is a flag of `{}`, not of `{}`", flag, other, chosen().full_name());
+    }
   }
   return unexpected(chosen().app_, chosen().full_name(), extras);
 }
@@ -222,11 +284,13 @@ void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
   require_subcommands();
   arguments_.assign(argv + std::min(argc, 1), argv + argc);
   std::vector<std::string> words = translated();
+  name_command(words);
   std::ranges::reverse(words);  // the order that CLI11 expects
   try {
     app_.parse(words);
   } catch (const CLI::CallForHelp&) {
-    if (speaks) print(app_.help());
+    const bool gives_overview = !overview_.empty() && &chosen() == this;
+    if (speaks) print(gives_overview ? overview_ : app_.help());
     return finish_printing();
   } catch (const CLI::CallForVersion& version) {
     if (speaks) print(fmt::format("{}\n", version.what()));
@@ -242,8 +306,8 @@ void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
   const CommandLine& command = chosen();
   for (const CommandLine* above = command.parent_; above != nullptr; above = above->parent_) {
     if (const std::string stray = above->first_given(); !stray.empty()) {
-      throw input_error(fmt::format("{} comes before {}; write a subcommand's flags after it",
-                                    stray, command.app_.get_name()));
+      throw input_error(fmt::format("{} comes before {}; write a command's flags after it", stray,
+                                    command.app_.get_name()));
     }
   }
   command.work_();
@@ -263,6 +327,10 @@ int CommandLine::run(int argc, char** argv, const std::function<void(const Error
     complain(fmt::format("{}: {}\n", app_.get_name(), printable(error.what())));
     return error.exit_status();
   };
+  if (argc <= 1 && !overview_.empty()) {
+    complain(overview_);
+    return input_error("").exit_status();
+  }
   try {
     parse_and_work(argc, argv, !elsewhere);
     return 0;

@@ -92,8 +92,16 @@ class CommandLine {
   void add_flags(const std::string& group, std::initializer_list<FlagHelp> flags) {
     add_flags(group, std::span(flags.begin(), flags.size()));
   }
+  // Heads help with these of the flags that have been added, of which the first is the command's
+  // first.
+  void show_first(const std::vector<std::string>& flags);
   // Shown below the flags in help.
   void set_footer(const std::string& text);
+  // A program's help, instead of a list of flags and commands, and what it says without arguments.
+  void set_overview(std::string text) { overview_ = std::move(text); }
+  // A program's command line that begins with a flag is that of the first of these commands which
+  // has all its flags, or else the first of its flags, or of the first of them.
+  void set_unnamed(std::vector<std::string> commands) { unnamed_ = std::move(commands); }
   // For a program and all its commands.
   void set_foreign_flags(ForeignFlags flags) { foreign_ = std::move(flags); }
   // Runs if the command line ends with this command. A command without
@@ -127,7 +135,11 @@ class CommandLine {
   const CommandLine& chosen() const;
   // The arguments with our own flag names.
   std::vector<std::string> translated() const;
-  std::string unexpected_words() const;
+  // Those of a command line that names no command, with the one that it means.
+  void name_command(std::vector<std::string>& words);
+  CommandLine& command(const std::string& name);
+  std::string command_with(const std::string& flag);
+  std::string unexpected_words();
   void require_subcommands();
   void set_up();
   CommandDescription describe();
@@ -144,6 +156,8 @@ class CommandLine {
   // For a program itself:
   std::string version_;
   std::vector<std::string> arguments_;
+  std::string overview_;
+  std::vector<std::string> unnamed_;
   ForeignFlags foreign_;
 };
 

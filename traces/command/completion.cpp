@@ -19,6 +19,12 @@ void for_each(const CommandDescription& command,
   for (const CommandDescription& below : command.commands) for_each(below, visit);
 }
 
+std::vector<FlagDescription> flags_of(const CommandDescription& command) {
+  std::vector<FlagDescription> flags = command.flags;
+  flags.insert(flags.end(), command.flags_of_commands.begin(), command.flags_of_commands.end());
+  return flags;
+}
+
 std::string last_word(const std::string& name) { return name.substr(name.rfind(' ') + 1); }
 
 std::string replaced(std::string text, std::string_view what, std::string_view by) {
@@ -47,7 +53,7 @@ std::string bash_offer(const Names& values, Paths paths) {
 std::string bash_values(const CommandDescription& program) {
   std::map<std::string, Names> flags;  // by their values
   for_each(program, [&](const CommandDescription& command) {
-    for (const FlagDescription& flag : command.flags) {
+    for (const FlagDescription& flag : flags_of(command)) {
       if (flag.type.empty()) continue;
       Names& same = flags[bash_offer(flag.values, flag.paths)];
       for (const std::string& name : flag.names) same.push_back(quoted(command.name + " " + name));
@@ -69,7 +75,7 @@ std::string bash_words(const CommandDescription& program) {
       names.insert(names.end(), argument.values.begin(), argument.values.end());
       paths = std::max(paths, argument.paths);
     }
-    for (const FlagDescription& flag : command.flags) {
+    for (const FlagDescription& flag : flags_of(command)) {
       flags.insert(flags.end(), flag.names.begin(), flag.names.end());
     }
     cases += bash_case(
@@ -147,7 +153,7 @@ std::string zsh_text(const FlagDescription& flag, const std::string& name) {
 
 std::string zsh_function(const CommandDescription& command) {
   Names specs;
-  for (const FlagDescription& flag : command.flags) {
+  for (const FlagDescription& flag : flags_of(command)) {
     const std::string help = replaced(replaced(flag.help, "[", "\\["), "]", "\\]");
     for (const std::string& name : flag.names) {
       const bool takes_equals = !flag.type.empty() && name.starts_with("--");

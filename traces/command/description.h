@@ -32,6 +32,7 @@ struct CommandDescription {
   bool works = true;  // without nested slices a subcommand
   std::vector<FlagDescription> arguments;
   std::vector<FlagDescription> flags;
+  std::vector<FlagDescription> flags_of_commands;  // that it takes where none is named
   std::vector<CommandDescription> commands;
 };
 

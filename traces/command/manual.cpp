@@ -183,10 +183,10 @@ Footer read_footer(const std::string& footer) {
   return result;
 }
 
-// Whether the program has all of these flags, too, with the same meaning.
-bool has_all(const CommandDescription& program, const std::vector<FlagDescription>& flags) {
+// Whether a command has all of these flags, too, with the same meaning.
+bool has_all(const CommandDescription& command, const std::vector<FlagDescription>& flags) {
   return std::ranges::all_of(flags, [&](const FlagDescription& flag) {
-    return std::ranges::any_of(program.flags, [&](const FlagDescription& known) {
+    return std::ranges::any_of(command.flags, [&](const FlagDescription& known) {
       return known.names == flag.names && known.type == flag.type && known.help == flag.help;
     });
   });
@@ -200,14 +200,19 @@ std::string names_of(const std::vector<FlagDescription>& flags) {
   return names;
 }
 
-// A subcommand, and its own subcommands.
-std::string command_section(const CommandDescription& command, const CommandDescription& program) {
+// A subcommand, and its own subcommands. A group of flags that one of the commands `above` has is
+// not explained again.
+std::string command_section(const CommandDescription& command,
+                            std::vector<const CommandDescription*>& above) {
   std::string text = subheading(command.name) + roff(command.about) + "\n";
   for (const FlagDescription& argument : command.arguments) text += entry(argument);
   for (Group& group : groups_of(command)) {
     std::erase_if(group.flags, [](const auto& flag) { return flag.names.back() == "--help"; });
-    if (!group.name.empty() && has_all(program, group.flags)) {
-      text += fmt::format(".PP\n{}, as above:\n{}\n", italic(group.name), names_of(group.flags));
+    const auto same = std::ranges::find_if(
+        above, [&](const CommandDescription* other) { return has_all(*other, group.flags); });
+    if (!group.name.empty() && same != above.end()) {
+      text += fmt::format(".PP\n{}, as of {}:\n{}\n", italic(group.name), bold((*same)->name),
+                          names_of(group.flags));
       continue;
     }
     if (!group.name.empty()) text += ".PP\n" + italic(group.name) + "\n";
@@ -217,7 +222,8 @@ std::string command_section(const CommandDescription& command, const CommandDesc
   text += footer.notes;
   if (footer.examples.starts_with(".PP\n.EX")) text += ".PP\nExamples:\n";
   text += footer.examples;
-  for (const CommandDescription& below : command.commands) text += command_section(below, program);
+  above.push_back(&command);
+  for (const CommandDescription& below : command.commands) text += command_section(below, above);
   return text;
 }
 
@@ -250,8 +256,9 @@ std::string manual_page(const CommandDescription& program, const std::string& ve
   }
   const Footer footer = read_footer(program.footer);
   std::string commands;
+  std::vector<const CommandDescription*> above{&program};
   for (const CommandDescription& command : program.commands) {
-    commands += command_section(command, program);
+    commands += command_section(command, above);
   }
   std::string others;
   for (const char* name : {"pipeexec", "pipesim", "pipeview"}) {
