@@ -52,6 +52,7 @@ class MergedMemory {
       if (event.action.kind == Kind::IDLE) {
         if (!has_first_) first_ = meter_;
         has_first_ = true;
+        iteration_ = event.iteration;
         continue;
       }
       const StageFootprint& footprint = footprints[static_cast<std::size_t>(event.action.stage)];
@@ -95,10 +96,12 @@ class MergedMemory {
     }
   }
 
-  // Of an instant an iteration's transfers come before the next iteration begins.
-  static bool comes_before(const Event& transfer, const Event& other) {
+  // Of an instant an iteration's transfers come before the next iteration begins, and its own
+  // after that.
+  bool comes_before(const Event& transfer, const Event& other) const {
     if (transfer.time_ns != other.time_ns) return transfer.time_ns < other.time_ns;
-    return other.action.kind != Kind::IDLE || transfer.iteration < other.iteration;
+    const bool begins = other.action.kind == Kind::IDLE;
+    return begins ? transfer.iteration < other.iteration : transfer.iteration <= iteration_;
   }
 
   // Each nearly in order: when actions start and end, when messages have left, and when they begin
@@ -107,6 +110,7 @@ class MergedMemory {
   MemoryMeter meter_;
   MemoryMeter first_;
   bool has_first_ = false;
+  std::int32_t iteration_ = 0;  // that has begun
 };
 
 }  // namespace pipesim

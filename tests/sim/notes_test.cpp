@@ -221,7 +221,8 @@ TEST(Notes, ALayoutMendsAHeavyHead) {
     ++mended;
     const std::size_t at = note->text.find("--layout ") + 9;
     std::vector<int> layout;
-    for (const auto part : split(note->text.substr(at, note->text.find(' ', at) - at), ',')) {
+    const std::string advised = note->text.substr(at, note->text.find(' ', at) - at);
+    for (const auto part : split(advised, ',')) {
       layout.push_back(parse_count(part, "layout"));
     }
     EXPECT_EQ(slowest(layout), least);

@@ -6,6 +6,7 @@
 #include <ifaddrs.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
@@ -160,9 +161,11 @@ TEST(TcpTransport, AFailureEndsTheWaitsOfOthers) {
 TEST(TcpTransport, WordsReachRank0BehindWhatIsUnderWay) {
   std::latch failing(1);
   std::string said;
+  // They outlive what is under way when the rank fails.
+  const Bytes out(std::size_t{40} << 20U);
+  std::array<Bytes, 2> buffers{Bytes(out.size()), Bytes(out.size())};
   const auto work = [&](Transport& own) {
-    const Bytes out(std::size_t{40} << 20U);
-    Bytes in(out.size());
+    Bytes& in = buffers[static_cast<std::size_t>(own.rank())];
     const Ticket receive = own.receive(1 - own.rank(), tag, in);
     exec::barrier(own);
     own.send(1 - own.rank(), tag, out);
