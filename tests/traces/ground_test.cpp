@@ -4,12 +4,15 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include <bit>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 #include <vector>
 
 #include "tests/errors.h"
@@ -21,6 +24,7 @@
 #include "traces/base/json_reader.h"
 #include "traces/base/memory.h"
 #include "traces/base/text.h"
+#include "traces/base/utf8.h"
 #include "traces/input_action.h"
 
 namespace pipesim {
@@ -300,6 +304,30 @@ TEST(JsonText, IsThatOfTheLibrary) {
   const auto replace = nlohmann::ordered_json::error_handler_t::replace;
   EXPECT_EQ(ours.dump(), theirs.dump(-1, ' ', false, replace));
   EXPECT_EQ(ours.dump(2), theirs.dump(2, ' ', false, replace));
+}
+
+TEST(JsonText, OfAnyNumberAndTextIsAsShortAndReadsBack) {
+  std::mt19937_64 random(57);
+  const auto replace = nlohmann::json::error_handler_t::replace;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto number = std::bit_cast<double>(random());
+    if (!std::isfinite(number)) continue;
+    const std::string text = pipesim::Json(number).dump();
+    EXPECT_EQ(nlohmann::json::parse(text).get<double>(), number);
+    EXPECT_LE(text.size(), nlohmann::json(number).dump().size()) << text;
+  }
+  for (const double number : {1e15, 1e16, 123456789012345680.0, 0.0001, 0.00001, -0.0}) {
+    EXPECT_EQ(pipesim::Json(number).dump(), nlohmann::json(number).dump());
+  }
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (auto bytes = random() % 6; bytes > 0; --bytes) text += static_cast<char>(random());
+    EXPECT_EQ(nlohmann::json::parse(pipesim::Json(text).dump()).get<std::string>(),
+              valid_utf8(text));
+    if (valid_utf8(text) == text) {
+      EXPECT_EQ(pipesim::Json(text).dump(), nlohmann::json(text).dump(-1, ' ', false, replace));
+    }
+  }
 }
 
 TEST(JsonText, WhatIsNoNumberIsNull) {

@@ -1,8 +1,14 @@
 #include "traces/base/json.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cassert>
-#include <nlohmann/json.hpp>
+#include <charconv>
+#include <cmath>
+
+#include "traces/base/utf8.h"
 
 namespace pipesim {
 namespace {
@@ -37,9 +43,42 @@ void put_in_lines(std::string& out, std::string_view compact, int indent, int de
   }
 }
 
+// A whole number keeps a fraction, by which readers tell its type.
+std::string text_of_number(double value) {
+  if (!std::isfinite(value)) return "null";
+  std::string text = fmt::format("{}", value);
+  constexpr double large = 1e15;  // from here on the integer has more digits than are exact
+  if (std::abs(value) >= large) {
+    std::array<char, 32> shortest;
+    const auto written =
+        std::to_chars(shortest.begin(), shortest.end(), value, std::chars_format::scientific);
+    text.assign(shortest.data(), written.ptr);
+  }
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+void put_escaped(std::string& out, char c) {
+  switch (c) {
+    case '"': out += "\\\""; break;
+    case '\\': out += "\\\\"; break;
+    case '\b': out += "\\b"; break;
+    case '\f': out += "\\f"; break;
+    case '\n': out += "\\n"; break;
+    case '\r': out += "\\r"; break;
+    case '\t': out += "\\t"; break;
+    default:
+      if (c >= 0 && c < ' ') {
+        fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<int>(c));
+      } else {
+        out += c;
+      }
+  }
+}
+
 }  // namespace
 
-Json::Json(double value) : Json(Type::verbatim, nlohmann::ordered_json(value).dump()) {}
+Json::Json(double value) : Json(Type::verbatim, text_of_number(value)) {}
 
 Json::Json(std::initializer_list<Json> items) : type_(Type::list) {
   if (!std::ranges::all_of(items, &Json::is_member)) {
@@ -121,8 +160,9 @@ std::string quoted_json(std::string_view text) {
   const bool is_plain = std::ranges::all_of(
       text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
   if (is_plain) return '"' + std::string(text) + '"';
-  return nlohmann::ordered_json(text).dump(-1, ' ', false,
-                                           nlohmann::ordered_json::error_handler_t::replace);
+  std::string out = "\"";
+  for (const char c : valid_utf8(text)) put_escaped(out, c);
+  return out + '"';
 }
 
 }  // namespace pipesim

@@ -1,8 +1,6 @@
 // JSON output: values built in order, and their text.
 //
-// json_reader.h reads JSON, with positions. This is a narrow interface to
-// nlohmann-json, whose header takes seconds to compile: json.cpp alone includes it.
-// Plain values; any thread.
+// json_reader.h reads JSON, with positions. Plain values; any thread.
 #pragma once
 
 #include <concepts>
