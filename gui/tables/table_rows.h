@@ -27,6 +27,7 @@ inline Table::Column time_column(std::string name) { return number_column(std::m
 class RowOf {
  public:
   explicit RowOf(Table& table) : row_(table.rows.emplace_back()) {}
+  explicit RowOf(Table::Row& row) : row_(row) {}
 
   RowOf& number(std::int64_t value, std::string text) {
     row_.cells.push_back(std::move(text));

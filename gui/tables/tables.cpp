@@ -12,6 +12,7 @@
 
 #include "gui/scene/shading.h"
 #include "gui/tables/table_rows.h"
+#include "sim/report/comparison_tables.h"
 
 namespace pipesim::gui {
 namespace {
@@ -27,6 +28,37 @@ const Comparison& comparison_of(const Document& document) { return document.pair
 template <typename Value>
 std::string or_empty(const std::optional<Value>& value) {
   return value ? fmt::format("{}", *value) : std::string();
+}
+
+// A table of a pair where there is none.
+Table without_pair(const Document& document, std::string title) {
+  Table table;
+  table.title = std::move(title);
+  table.note = note_without_pair(document);
+  return table;
+}
+
+// A report's table in a panel, whose rows are sorted by their values.
+Table shown(const ReportTable& report) {
+  Table table;
+  table.title = report.title;
+  table.title.front() = static_cast<char>(table.title.front() - 'a' + 'A');
+  std::vector<std::size_t> columns;
+  for (std::size_t c = 0; c < report.columns.size(); ++c) {
+    const ReportColumn& column = report.columns[c];
+    if (column.name.empty()) continue;
+    columns.push_back(c);
+    const std::string name = column.group.empty() ? column.name : column.group + " " + column.name;
+    table.columns.push_back(column.unit == Unit::text ? text_column(name)
+                                                      : number_column(name, name_of(column.unit)));
+  }
+  for (const ReportRow& row : report.rows) {
+    RowOf own(table);
+    for (const std::size_t c : columns) {
+      own.number(row.cells[c].value, text_of(row.cells[c], report.columns[c].unit));
+    }
+  }
+  return table;
 }
 
 // For columns; those of a table without a pair stay empty.
@@ -133,36 +165,19 @@ Table gap_table(const Document& document) {
 }
 
 Table stage_kind_table(const Document& document) {
-  Table table;
-  table.title = "Durations by stage and kind";
-  const auto [first, second] = names_of_sides(document);
-  table.columns = {number_column("stage"),       number_column("rank"),        text_column("kind"),
-                   time_column(first),           time_column(second + " p10"), time_column(second),
-                   time_column(second + " p90"), number_column("error", "ppm")};
-  add_lateness_columns(table);
-  if (!document.pair) {
-    table.note = note_without_pair(document);
-    return table;
-  }
+  if (!document.pair) return without_pair(document, "Durations by stage and kind");
   const Pair& pair = *document.pair;
+  Table table = shown(kind_table(pair.comparison));
   // Which operations a row is about.
   std::map<std::pair<std::int32_t, Kind>, std::vector<OperationId>> operations;
   const Operations& all = pair.comparison.operations;
   for (OperationId id = 0; id < all.size(); ++id) {
     if (all.matched(id)) operations[{all.actions[id].stage, all.actions[id].kind}].push_back(id);
   }
-  for (const StageKind& kind : pair.comparison.stage_kinds) {
-    RowOf row(table);
-    row.count(kind.stage).count(kind.rank).text(label_of(kind));
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const StageKind& kind = pair.comparison.stage_kinds[i];
+    RowOf row(table.rows[i]);
     row.shade(shade_of(kind.kind));
-    row.time(kind.predicted.p50);
-    row.time(kind.measured.p10).time(kind.measured.p50).time(kind.measured.p90);
-    if (kind.predicted.p50 == 0) {
-      row.none();
-    } else {
-      row.error(fraction_of(kind.measured.p50 - kind.predicted.p50, kind.predicted.p50));
-    }
-    add_lateness(row, kind.sum);
     for (const OperationId id : operations[{kind.stage, kind.kind}]) {
       // Forwards that share a cell have a row of their own.
       if (all.opens_cell[id] != kind.is_cell) continue;

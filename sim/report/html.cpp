@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "sim/report/comparison_tables.h"
 #include "sim/report/exposures.h"
 #include "sim/report/page.h"
 #include "sim/report/picture.h"
@@ -19,7 +20,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t max_kinds_on_page = 200;
+constexpr std::size_t max_rows_on_page = 200;
 constexpr std::size_t max_dots = 400;
 
 // ---- HTML
@@ -70,6 +71,38 @@ class Table {
   std::size_t names_;
   std::string html_;
 };
+
+// A report's table; rows that are left out are counted below it.
+std::string to_html(const ReportTable& table, std::size_t most) {
+  const std::vector<const ReportRow*> rows = shown_rows(table, most);
+  const TableUnit unit = unit_of(table, rows);
+  std::vector<std::size_t> shown;
+  std::size_t texts = 0;  // after the numbers that a row is of
+  std::vector<std::string> heads;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const ReportColumn& column = table.columns[c];
+    if (column.name.empty()) continue;
+    shown.push_back(c);
+    heads.push_back(column.group.empty() ? column.name : column.group + " " + column.name);
+    if (column.unit == Unit::text) texts = shown.size();
+  }
+  Table html(std::max<std::size_t>(texts, 1), heads);
+  for (const ReportRow* row : rows) {
+    std::vector<std::string> cells;
+    for (const std::size_t c : shown) {
+      const ReportCell& cell = row->cells[c];
+      cells.push_back(escape(text_of(cell, table.columns[c].unit, unit)));
+      constexpr std::int64_t little_ppm = 10'000;
+      if (table.columns[c].unit != Unit::fraction || std::abs(cell.value) < little_ppm) continue;
+      cells.back() = fmt::format("<span class=\"{}\">{}</span>", cell.value > 0 ? "late" : "early",
+                                 cells.back());
+    }
+    html.add(cells);
+  }
+  const std::string rest = left_out_of(table, most);
+  return fmt::format("<p class=\"unit\">times in {}</p>\n", unit.name) + html.finish() +
+         (rest.empty() ? "" : fmt::format("<p>{}</p>\n", escape(rest)));
+}
 
 // A bar from one share of the width to another, in percent.
 std::string bar(std::string_view name, double from, double to) {
@@ -181,46 +214,6 @@ std::string causes(const Comparison& comparison) {
 }
 
 // ---- Tables
-
-std::string kinds(const Comparison& comparison) {
-  const auto& [rows, all, unit] = kind_rows(comparison, max_kinds_on_page);
-  std::string rest;
-  if (rows.size() < all) {
-    rest = fmt::format("<p>The {} that differ most, of {}; <code>--json</code> has all.</p>\n",
-                       rows.size(), all);
-  }
-  // An input pipeline's stage is its rank.
-  const bool has_stages = !comparison.operations.of_inputs();
-  std::vector<std::string> heads{
-      "rank",     "kind",   std::string(side_name(comparison, predicted_side)),
-      "p10",      "median", "p90",
-      "error",    "launch", "communication",
-      "inherited"};
-  if (has_stages) heads.insert(heads.begin(), "stage");
-  Table table(has_stages ? 3 : 2, heads);
-  for (const StageKind& row : rows) {
-    const double error = fraction_of(row.measured.p50 - row.predicted.p50, row.predicted.p50);
-    const std::string_view mark = row.predicted.p50 == 0 || std::abs(error) < 0.01 ? ""
-                                  : error > 0                                      ? "late"
-                                                                                   : "early";
-    std::vector<std::string> cells{
-        std::to_string(row.rank),
-        std::string(label_of(row)),
-        unit.text(row.predicted.p50),
-        unit.text(row.measured.p10),
-        unit.text(row.measured.p50),
-        unit.text(row.measured.p90),
-        row.predicted.p50 == 0
-            ? ""
-            : fmt::format("<span class=\"{}\">{}</span>", mark, with_percent(error)),
-        change(row.sum.launch_ns, unit),
-        change(row.sum.communication_ns, unit),
-        change(row.sum.inherited_ns, unit)};
-    if (has_stages) cells.insert(cells.begin(), std::to_string(row.stage));
-    table.add(cells);
-  }
-  return fmt::format("<p class=\"unit\">times in {}</p>\n", unit.name) + table.finish() + rest;
-}
 
 // Of an input pipeline: what its compute streams did and waited for, means over ranks.
 std::string exposures(const RecordedRun& predicted, const RecordedRun& measured,
@@ -373,23 +366,26 @@ std::string facts(const RecordedRun& predicted, const RecordedRun& measured,
   return out + "</dl>\n";
 }
 
-std::string clocks(const RecordedRun& measured, const Comparison& comparison) {
-  const auto& recorded = measured.about.clocks;
-  const bool any =
-      std::ranges::any_of(recorded,
-                          [](const RecordedClock& clock) { return clock.uncertainty_ns != 0; }) ||
-      std::ranges::any_of(comparison.clocks,
-                          [](const ClockShift& clock) { return clock.ahead_ns != 0; });
-  if (!any) return "<p>No clock is off, and all ranks share one or agree on one exactly.</p>\n";
-  Table table(1, {"rank", "found ahead, corrected", "give or take", "recorded uncertainty"});
-  for (const int r : pictured_ranks(comparison)) {
-    const auto at = static_cast<std::size_t>(r);
-    if (at >= comparison.clocks.size()) continue;
-    const ClockShift& clock = comparison.clocks[at];
-    table.add({std::to_string(r), signed_time(clock.ahead_ns), format_time(clock.uncertainty_ns),
-               at < recorded.size() ? format_time(recorded[at].uncertainty_ns) : "-"});
+// A section for each table that has rows.
+std::string sections(std::initializer_list<ReportTable> tables) {
+  std::string out;
+  for (const ReportTable& table : tables) {
+    if (table.rows.empty()) continue;
+    std::string title = table.title;
+    title.front() = static_cast<char>(title.front() - 'a' + 'A');
+    out += fmt::format("\n<section>\n<h2>{}</h2>\n{}</section>\n", title,
+                       to_html(table, max_rows_on_page));
   }
-  return table.finish();
+  return out;
+}
+
+std::string clocks(const RecordedRun& measured, const Comparison& comparison) {
+  const ReportTable table = clock_table(measured, comparison);
+  const bool any = std::ranges::any_of(table.rows, [](const ReportRow& row) {
+    return row.cells[1].value != 0 || row.cells[3].value != 0;
+  });
+  if (!any) return "<p>No clock is off, and all ranks share one or agree on one exactly.</p>\n";
+  return to_html(table, max_rows_on_page);
 }
 
 // The colours as variables of the page's style.
@@ -437,27 +433,29 @@ std::string comparison_html(const RecordedRun& predicted, const RecordedRun& mea
       replace_all(verdict, fmt::format(" {}{}", unit, end), fmt::format("&nbsp;{}{}", unit, end));
     }
   }
-  return fill(page_html, {{"style", colour_variables() + std::string(page_css)},
-                          {"script", std::string(page_js)},
-                          {"data", std::move(picture.json)},
-                          {"left_out", escape(picture.left_out)},
-                          {"verdict", std::move(verdict)},
-                          {"first_file", escape(predicted.name)},
-                          {"second_file", escape(measured.name)},
-                          {"first", std::string(side_name(comparison, predicted_side))},
-                          {"second", std::string(side_name(comparison, measured_side))},
-                          {"first_noun", std::string(side_noun(comparison, predicted_side))},
-                          {"second_noun", std::string(side_noun(comparison, measured_side))},
-                          {"tiles", tiles(comparison)},
-                          {"waterfall", waterfall(comparison)},
-                          {"causes", causes(comparison)},
-                          {"kinds", kinds(comparison)},
-                          {"exposures", exposures(predicted, measured, comparison)},
-                          {"bubbles", bubbles(comparison)},
-                          {"critical_paths", critical_paths_html(comparison)},
-                          {"facts", facts(predicted, measured, comparison)},
-                          {"iterations", iterations(measured, comparison)},
-                          {"clocks", clocks(measured, comparison)}});
+  return fill(page_html,
+              {{"style", colour_variables() + std::string(page_css)},
+               {"script", std::string(page_js)},
+               {"data", std::move(picture.json)},
+               {"left_out", escape(picture.left_out)},
+               {"verdict", std::move(verdict)},
+               {"first_file", escape(predicted.name)},
+               {"second_file", escape(measured.name)},
+               {"first", std::string(side_name(comparison, predicted_side))},
+               {"second", std::string(side_name(comparison, measured_side))},
+               {"first_noun", std::string(side_noun(comparison, predicted_side))},
+               {"second_noun", std::string(side_noun(comparison, measured_side))},
+               {"tiles", tiles(comparison)},
+               {"waterfall", waterfall(comparison)},
+               {"causes", causes(comparison)},
+               {"kinds", to_html(kind_table(comparison), max_rows_on_page)},
+               {"others", sections({collective_table(comparison), save_table(comparison)})},
+               {"exposures", exposures(predicted, measured, comparison)},
+               {"bubbles", bubbles(comparison)},
+               {"critical_paths", critical_paths_html(comparison)},
+               {"facts", facts(predicted, measured, comparison)},
+               {"iterations", iterations(measured, comparison)},
+               {"clocks", clocks(measured, comparison)}});
 }
 
 }  // namespace pipesim

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "sim/report/comparison_tables.h"
 #include "sim/report/exposures.h"
 #include "sim/report/words.h"
 #include "traces/base/json.h"
@@ -24,39 +25,6 @@ Json of_both(const Comparison& comparison, Value value) {
   Json json;
   for (const Side side : both_sides) json[side_names[side]] = value(comparison.sides[side]);
   return json;
-}
-
-Json times_json(const CollectiveTimes& times) {
-  return {{"time", times.total_ns}, {"hidden", times.hidden_ns}, {"exposed", times.exposed_ns()}};
-}
-
-Json collectives_json(const Comparison& comparison) {
-  Json list = Json::array();
-  for (const CollectiveRow& row : comparison.collectives.rows) {
-    list.append({{"rank", row.rank},
-                 {"stage", row.stage},
-                 {"kind", kind_name(row.kind)},
-                 {"predicted_ns", times_json(row.times[predicted_side])},
-                 {"measured_ns", times_json(row.times[measured_side])}});
-  }
-  return list;
-}
-
-Json saves_json(const Comparison& comparison) {
-  Json rows = Json::array();
-  for (const SaveRow& row : comparison.saves) {
-    Json json{{"rank", row.rank}};
-    for (const Side side : both_sides) {
-      const SaveTimesOfRank& times = row.times[side];
-      json[side_names[side]] = {{"count", times.count},
-                                {"bytes", times.bytes},
-                                {"save_ns", times.save_ns},
-                                {"beside_ns", times.beside_ns},
-                                {"hidden_ns", times.hidden_ns}};
-    }
-    rows.append(json);
-  }
-  return rows;
 }
 
 Json ranks_json(const SideResult& side, const std::vector<CollectiveTimes>& collectives) {
@@ -92,38 +60,6 @@ Json divergence(const Comparison& comparison) {
   return {{"after", text(parting.last_common)},
           {"predicted", text(parting.next[predicted_side])},
           {"measured", text(parting.next[measured_side])}};
-}
-
-Json kinds_json(const Comparison& comparison) {
-  Json list = Json::array();
-  for (const StageKind& row : comparison.stage_kinds) {
-    list.append({{"rank", row.rank},
-                 {"stage", row.stage},
-                 {"kind", label_of(row)},
-                 {"predicted_ns", quantiles_json(row.predicted)},
-                 {"measured_ns", quantiles_json(row.measured)},
-                 {"lateness_ns",
-                  {{"own", row.sum.own_ns},
-                   {"launch", row.sum.launch_ns},
-                   {"communication", row.sum.communication_ns},
-                   {"inherited", row.sum.inherited_ns}}}});
-  }
-  return list;
-}
-
-Json clocks_json(const RecordedRun& measured, const Comparison& comparison) {
-  Json list = Json::array();
-  for (std::size_t rank = 0; rank < comparison.clocks.size(); ++rank) {
-    const ClockShift& clock = comparison.clocks[rank];
-    Json one{{"rank", rank},
-             {"ahead_ns", clock.ahead_ns},
-             {"ahead_uncertainty_ns", clock.uncertainty_ns}};
-    const auto& recorded = measured.about.clocks;
-    one["uncertainty_ns"] = rank < recorded.size() ? recorded[rank].uncertainty_ns : 0;
-    one["shift_ns"] = rank < recorded.size() ? recorded[rank].shift_ns : 0;
-    list.append(one);
-  }
-  return list;
 }
 
 Json gap_json(const Comparison& comparison) {
@@ -213,14 +149,14 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
     json["ranks"][side_names[side]] =
         ranks_json(comparison.sides[side], comparison.collectives.of_ranks[side]);
   }
-  json["stage_kinds"] = kinds_json(comparison);
-  json["collectives"] = collectives_json(comparison);
-  if (!comparison.saves.empty()) json["saves"] = saves_json(comparison);
+  json["stage_kinds"] = to_json(kind_table(comparison));
+  json["collectives"] = to_json(collective_table(comparison));
+  if (!comparison.saves.empty()) json["saves"] = to_json(save_table(comparison));
   if (predicted.inputs) {
     add_exposures(json, exposures_of(*predicted.inputs, *measured.inputs),
                   predicted.inputs->program);
   }
-  json["clocks"] = clocks_json(measured, comparison);
+  json["clocks"] = to_json(clock_table(measured, comparison));
   json["warnings"] = {{"predicted", warnings_json(predicted.warnings)},
                       {"measured", warnings_json(measured.warnings)}};
   return json.dump(2) + "\n";

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "sim/report/comparison_tables.h"
 #include "sim/report/exposures.h"
 #include "sim/report/picture.h"
 #include "sim/report/run_report.h"
@@ -17,7 +18,7 @@ namespace pipesim {
 namespace {
 
 constexpr std::size_t max_causes_shown = 8;
-constexpr std::size_t max_kinds_shown = 24;
+constexpr std::size_t max_rows_shown = 24;
 constexpr std::size_t max_streams_shown = 16;
 
 // ---- Pictures: both runs on one time axis
@@ -55,98 +56,6 @@ TimelinePanel panel_of(const Comparison& comparison, Side side) {
 }
 
 // ---- Tables
-
-std::string kind_table(const Comparison& comparison) {
-  const auto& [rows, all, unit] = kind_rows(comparison, max_kinds_shown);
-  std::string rest;
-  if (rows.size() < all) {
-    rest = fmt::format("       the {} that differ most, of {}; --json lists them all\n",
-                       rows.size(), all);
-  }
-  std::string out =
-      fmt::format("{:>24}{:>10} {:-^32}\n", "", side_name(comparison, predicted_side),
-                  fmt::format(" {}, {} ", side_name(comparison, measured_side), unit.name));
-  out += fmt::format("stage  rank  {:<11}{:>10} {:>10} {:>10} {:>10} {:>8}\n", "kind", "median",
-                     "p10", "median", "p90", "error");
-  for (const StageKind& row : rows) {
-    const double error = fraction_of(row.measured.p50 - row.predicted.p50, row.predicted.p50);
-    out +=
-        fmt::format("{:>5} {:>5}  {:<11}{:>10} {:>10} {:>10} {:>10} {:>8}\n", row.stage, row.rank,
-                    label_of(row), unit.text(row.predicted.p50), unit.text(row.measured.p10),
-                    unit.text(row.measured.p50), unit.text(row.measured.p90),
-                    row.predicted.p50 == 0 ? "" : with_percent(error));
-  }
-  return out + rest;
-}
-
-std::string save_table(const Comparison& comparison) {
-  const auto& rows = comparison.saves;
-  if (rows.empty()) return {};
-  std::int64_t longest = 0;
-  for (const SaveRow& row : rows) {
-    for (const SaveTimesOfRank& times : row.times) {
-      longest = std::max({longest, times.save_ns, times.beside_ns});
-    }
-  }
-  const TableUnit unit = table_unit(longest);
-  const auto name = [&](Side side) {
-    return fmt::format(" {}, {} ", side_name(comparison, side), unit.name);
-  };
-  std::string out =
-      fmt::format("{:>16} {:-^29} {:-^29}\n", "", name(predicted_side), name(measured_side));
-  out += fmt::format("rank  checkpoint");
-  for (int side = 0; side < 2; ++side) {
-    out += fmt::format(" {:>5} {:>7} {:>7} {:>7}", "saves", "SAVE", "beside", "hidden");
-  }
-  out += "\n";
-  for (std::size_t i = 0; i < std::min(rows.size(), max_kinds_shown); ++i) {
-    const SaveRow& row = rows[i];
-    const std::int64_t bytes = std::max(row.times[0].bytes, row.times[1].bytes);
-    out += fmt::format("{:>4}  {:>10}", row.rank, bytes == 0 ? "" : format_bytes(bytes));
-    for (const SaveTimesOfRank& times : row.times) {
-      out += fmt::format(" {:>5} {:>7} {:>7} {:>7}", times.count, unit.text(times.save_ns),
-                         unit.text(times.beside_ns), unit.text(times.hidden_ns));
-    }
-    out += "\n";
-  }
-  if (rows.size() > max_kinds_shown) {
-    out += fmt::format("      {} of {}; --json lists them all\n", max_kinds_shown, rows.size());
-  }
-  return out + "\n";
-}
-
-std::string collective_table(const Comparison& comparison) {
-  const auto& rows = comparison.collectives.rows;
-  if (rows.empty()) return {};
-  std::int64_t longest = 0;
-  for (const CollectiveRow& row : rows) {
-    for (const CollectiveTimes& times : row.times) longest = std::max(longest, times.total_ns);
-  }
-  const TableUnit unit = table_unit(longest);
-  const auto name = [&](Side side) {
-    return fmt::format(" {}, {} ", side_name(comparison, side), unit.name);
-  };
-  std::string out =
-      fmt::format("{:>24} {:-^25} {:-^25}\n", "", name(predicted_side), name(measured_side));
-  out += fmt::format("stage  rank  {:<11}", "exchange");
-  for (int side = 0; side < 2; ++side) {
-    out += fmt::format(" {:>7} {:>8} {:>8}", "time", "hidden", "exposed");
-  }
-  out += "\n";
-  for (std::size_t i = 0; i < std::min(rows.size(), max_kinds_shown); ++i) {
-    const CollectiveRow& row = rows[i];
-    out += fmt::format("{:>5} {:>5}  {:<11}", row.stage, row.rank, kind_name(row.kind));
-    for (const CollectiveTimes& times : row.times) {
-      out += fmt::format(" {:>7} {:>8} {:>8}", unit.text(times.total_ns),
-                         unit.text(times.hidden_ns), unit.text(times.exposed_ns()));
-    }
-    out += "\n";
-  }
-  if (rows.size() > max_kinds_shown) {
-    out += fmt::format("       {} of {}; --json lists them all\n", max_kinds_shown, rows.size());
-  }
-  return out + "\n";
-}
 
 std::string bubble_table(const Comparison& comparison) {
   const auto& sides = comparison.sides;
@@ -313,10 +222,11 @@ std::string comparison_report(const RecordedRun& predicted, const RecordedRun& m
                terminal.width) +
            "\n";
   } else {
-    out += kind_table(comparison) + "\n";
+    out += to_text(kind_table(comparison), max_rows_shown) + "\n";
   }
-  out += collective_table(comparison);
-  out += save_table(comparison);
+  for (const ReportTable& table : {collective_table(comparison), save_table(comparison)}) {
+    if (!table.rows.empty()) out += to_text(table, max_rows_shown) + "\n";
+  }
   out += bubble_table(comparison) + "\n";
   out += wrap(critical_paths(comparison), terminal.width);
   return out + wrap(sentences(predicted, measured, comparison), terminal.width);

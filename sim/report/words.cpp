@@ -201,21 +201,6 @@ std::string_view label_of(const StageKind& row) {
   return row.is_cell ? "OVERLAP_F_B" : kind_name(row.kind);
 }
 
-KindRows kind_rows(const Comparison& comparison, std::size_t most) {
-  KindRows shown{comparison.stage_kinds, comparison.stage_kinds.size(), {}};
-  if (shown.rows.size() > most) {
-    std::ranges::stable_sort(shown.rows, std::greater(),
-                             [](const StageKind& row) { return std::abs(row.sum.own_ns); });
-    shown.rows.resize(most);
-  }
-  std::int64_t longest = 0;
-  for (const StageKind& row : shown.rows) {
-    longest = std::max({longest, row.predicted.p50, row.measured.p90});
-  }
-  shown.unit = table_unit(longest);
-  return shown;
-}
-
 std::string_view without_causes(const Comparison& comparison) {
   return comparison.gap.total_ns() == 0 ? "none: no action differs"
                                         : "none that a single stage, rank or link accounts for";
@@ -310,17 +295,6 @@ std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& meas
 
 double fraction_of(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-std::string with_percent(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
-
-std::string signed_time(std::int64_t ns) {
-  if (ns == 0) return "-";
-  return (ns > 0 ? "+" : "-") + format_time(std::abs(ns));
-}
-
-std::string change(std::int64_t ns, const TableUnit& unit) {
-  return (ns > 0 ? "+" : "") + unit.text(ns);
 }
 
 }  // namespace pipesim

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/compare/comparison.h"
-#include "traces/print/tables.h"
+#include "traces/print/report_table.h"
 
 namespace pipesim {
 
@@ -41,13 +41,6 @@ struct ShownCauses {
 ShownCauses shown_causes(const Comparison& comparison, std::size_t most);
 // The text for when no cause is named.
 std::string_view without_causes(const Comparison& comparison);
-// The rows of stage_kinds, or, of more than `most`, those that differ most.
-struct KindRows {
-  std::vector<StageKind> rows;
-  std::size_t all = 0;
-  TableUnit unit;
-};
-KindRows kind_rows(const Comparison& comparison, std::size_t most);
 // Where the critical paths diverge.
 std::string parting_of(const Comparison& comparison);
 
@@ -63,9 +56,4 @@ std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& meas
                            const Comparison& comparison);
 
 double fraction_of(std::int64_t part, std::int64_t whole);  // 0 if `whole` is 0
-std::string with_percent(double fraction);                  // "+3.1 %"
-std::string signed_time(std::int64_t ns);                   // "+3.10 ms"; "-" for none
-// With a sign, in the table's unit; "-" for none.
-std::string change(std::int64_t ns, const TableUnit& unit);
-
 }  // namespace pipesim

@@ -147,9 +147,9 @@ TEST_P(TablesOf, StageKindsAreThoseOfTheComparison) {
     EXPECT_EQ(value(table, i, "stage"), json[i]["stage"]);
     EXPECT_EQ(value(table, i, "rank"), json[i]["rank"]);
     EXPECT_EQ(cell(table, i, "kind"), json[i]["kind"]);
-    EXPECT_EQ(value(table, i, "predicted"), json[i]["predicted_ns"]["p50"]);
+    EXPECT_EQ(value(table, i, "predicted median"), json[i]["predicted_ns"]["p50"]);
     EXPECT_EQ(value(table, i, "measured p10"), json[i]["measured_ns"]["p10"]);
-    EXPECT_EQ(value(table, i, "measured"), json[i]["measured_ns"]["p50"]);
+    EXPECT_EQ(value(table, i, "measured median"), json[i]["measured_ns"]["p50"]);
     EXPECT_EQ(value(table, i, "measured p90"), json[i]["measured_ns"]["p90"]);
     for (const char* late : {"own", "launch", "communication", "inherited"}) {
       EXPECT_EQ(value(table, i, late), json[i]["lateness_ns"][late]);
@@ -271,8 +271,10 @@ TEST(Tables, CallSidesByTheirSources) {
     for (const Table::Column& column : table.columns) all += column.name + ",";
     return all;
   };
-  EXPECT_TRUE(names(stage_kind_table(document))
-                  .starts_with("stage,rank,kind,predicted,profiled p10,profiled,profiled p90,"));
+  EXPECT_TRUE(
+      names(stage_kind_table(document))
+          .starts_with(
+              "rank,stage,kind,predicted median,profiled p10,profiled median,profiled p90,"));
   EXPECT_TRUE(
       names(operation_table(document)).starts_with("action,rank,predicted start,profiled "));
   EXPECT_EQ(cell(gap_table(document), term_count, "meaning"), "profiled minus predicted");
