@@ -292,7 +292,7 @@ class Details {
     };
     add("ends late: itself", late.own_ns);
     add("  its start", late.launch_ns);
-    add("  its input's way", late.communication_ns);
+    add("  travel of its input", late.communication_ns);
     add("  what it waits for", late.inherited_ns);
   }
 

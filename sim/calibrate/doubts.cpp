@@ -87,11 +87,11 @@ std::vector<std::string> doubts_about(const CostsFile& costs, std::span<const Re
   for (const RecordedRun& run : runs) {
     const double taken = preempted_fraction({run.spans.data(), run.spans.size()});
     if (taken < disturbed) continue;
-    doubts.push_back(
-        fmt::format("{}: others had the processors for {} of the time that ranks computed; that is "
-                    "excluded from the layers' times, but messages may have waited for it: record "
-                    "again with nothing else running, and a processor for each rank",
-                    run.name, format_percent(taken)));
+    doubts.push_back(fmt::format(
+        "{}: other processes used the processors for {} of the ranks' compute time; the "
+        "layers' times exclude that, but messages may have waited: record again with "
+        "nothing else running, and a processor for each rank",
+        run.name, format_percent(taken)));
   }
   add_odd_layers(costs, doubts);
   return doubts;

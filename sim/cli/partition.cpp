@@ -30,7 +30,7 @@ Objective parse_objective(const Flag& flag) {
   if (!flag || *flag == "iteration") return Objective::iteration;
   if (*flag == "bottleneck") return Objective::bottleneck;
   throw input_error(
-      fmt::format("--objective: {} is none; give iteration or bottleneck", quote(*flag)));
+      fmt::format("--objective: unknown {}; give iteration or bottleneck", quote(*flag)));
 }
 
 std::chrono::nanoseconds time_of(const Flag& flag) {

@@ -128,7 +128,7 @@ PlanObjective objective_of(const Flag& flag) {
   if (*flag == "memory") return PlanObjective::memory;
   if (*flag == "devices") return PlanObjective::devices;
   throw input_error(
-      fmt::format("--objective: {} is none; give time, memory or devices", quote(*flag)));
+      fmt::format("--objective: unknown {}; give time, memory or devices", quote(*flag)));
 }
 
 PlanQuestion question_of(const PlanFlags& flags) {

@@ -17,7 +17,7 @@ std::string excluded(const PlanCounts& counts) {
   for (int rule = 0; rule < plan_rule_count; ++rule) {
     const std::int64_t count = counts.impossible[static_cast<std::size_t>(rule)];
     if (count == 0) continue;
-    parts.push_back(fmt::format("{} are impossible unless {}", format_count(count),
+    parts.push_back(fmt::format("{} break the rule that {}", format_count(count),
                                 plan_rule_text(static_cast<PlanRule>(rule))));
   }
   if (counts.too_large > 0) parts.push_back(format_count(counts.too_large) + " need more memory");

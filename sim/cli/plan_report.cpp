@@ -141,9 +141,23 @@ std::string nearby_batch_text(const PlanView& view, int width) {
 std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& outcomes,
                           const std::vector<std::string>& labels, const PlanOutcome& best,
                           std::size_t width) {
+  constexpr double gibibyte = 1 << 30;
   std::vector<Column> columns(12);
-  const char* names[] = {"time", "loses %", "memory", "t",    "p",        "v",
-                         "d",    "b",       "seq",    "ZeRO", "schedule", "recompute"};
+  std::int64_t longest = 0;
+  for (const PlanOutcome& one : outcomes) longest = std::max(longest, one.time_ns);
+  const TableUnit unit = table_unit(longest);
+  const std::string names[] = {fmt::format("{}", unit.name),
+                               "loses %",
+                               "GiB",
+                               "t",
+                               "p",
+                               "v",
+                               "d",
+                               "b",
+                               "seq",
+                               "ZeRO",
+                               "schedule",
+                               "recompute"};
   for (std::size_t c = 0; c < columns.size(); ++c) columns[c].name = names[c];
   if (view.objective == PlanObjective::memory) columns[1].name = "holds more %";
   for (const PlanOutcome& one : outcomes) {
@@ -155,11 +169,11 @@ std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& 
     if (replicas.bucket_bytes) zero += fmt::format(" {}MB", *replicas.bucket_bytes / 1'000'000);
     if (replicas.gathers_ahead) zero += " ahead";
     const std::string cells[] = {
-        format_time(one.time_ns),
+        unit.text(one.time_ns),
         fmt::format("{:.2f}", (view.objective == PlanObjective::memory ? more_memory(one, best)
                                                                        : loss_of(one, best)) *
                                   100),
-        format_bytes(one.memory_bytes),
+        fmt::format("{:.1f}", static_cast<double>(one.memory_bytes) / gibibyte),
         std::to_string(point.tensor_parallel),
         std::to_string(point.stages),
         std::to_string(point.schedule.chunks),

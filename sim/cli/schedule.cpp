@@ -141,7 +141,7 @@ void check_schedule(const ScheduleVerbFlags& flags) {
   }
   if (unit_steps) {
     text +=
-        fmt::format("{} steps, if each action takes one, and a RECV none beside that of its SEND\n",
+        fmt::format("{} steps, where each action takes one, and a message one for both its ends\n",
                     format_count(*unit_steps));
   }
   if (flags.json) {

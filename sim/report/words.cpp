@@ -97,7 +97,7 @@ std::string noise_text(const Comparison& comparison) {
   if (comparison.operations.of_inputs()) return "variation from batch to batch";
   if (comparison.noise.preempted_fraction < disturbed)
     return "variation between its own iterations";
-  return fmt::format("others had its processors for {} of the time that it computed",
+  return fmt::format("other processes used its processors for {} of its compute time",
                      format_percent(comparison.noise.preempted_fraction));
 }
 

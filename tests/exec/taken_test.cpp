@@ -82,7 +82,8 @@ TEST(TakenTime, IsNoCostAndNoCause) {
     EXPECT_EQ(stage.backward_ns(), 2'000'000);
   }
   ASSERT_EQ(calibration.doubts.size(), 1U);
-  EXPECT_NE(calibration.doubts[0].find("m.json: others had the processors"), std::string::npos);
+  EXPECT_NE(calibration.doubts[0].find("m.json: other processes used the processors"),
+            std::string::npos);
 
   const Comparison comparison = compare(predicted, run);
   EXPECT_EQ(comparison.gap.total_ns(), lost);

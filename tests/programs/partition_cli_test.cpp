@@ -343,7 +343,7 @@ TEST(PartitionCli, RefusesWhatItCannotDo) {
       {" --schedule 1f1b --stages 9 --microbatches 4" + uneven,
        "uneven_costs.json: 8 layers cannot fill 9 virtual stages; use fewer stages"},
       {two + alexnet + " --objective speed",
-       "--objective: 'speed' is none; give iteration or bottleneck"},
+       "--objective: unknown 'speed'; give iteration or bottleneck"},
       {two + alexnet + " --trials 0", "--trials: 0 must be 1 or more"},
       {two + alexnet + " --trials many", "--trials: 'many' is not a whole number"},
       {two + alexnet + " --budget 0s",

@@ -148,7 +148,7 @@ TEST(PlanCommand, RefusesInOneSentence) {
   EXPECT_EQ(refusal(planned + " --fix zero=0,1"),
             "pipesim: --fix zero=0,1: several values; give --only for these\n");
   EXPECT_EQ(refusal(planned + " --objective cost"),
-            "pipesim: --objective: 'cost' is none; give time, memory or devices\n");
+            "pipesim: --objective: unknown 'cost'; give time, memory or devices\n");
   EXPECT_EQ(refusal("plan --model gpt2-large --cluster dgx-a100 --global-batch 8 --devices 8..4"),
             "pipesim: --devices 8..4: ends before it begins; give 4..8\n");
   EXPECT_EQ(refusal("plan --model gpt2-large --cluster dgx-a100 --global-batch 8 --devices 4,8 "
@@ -339,7 +339,7 @@ TEST(PlanCommand, SaysWhatMakesThemAllImpossible) {
   const Outcome refused = call(seven + " --devices 7 --global-batch 5");
   EXPECT_EQ(refused.status, 2);
   EXPECT_EQ(refused.out, "");
-  EXPECT_NE(refused.err.find("unless replicas x micro-batch divides the global batch"),
+  EXPECT_NE(refused.err.find("break the rule that replicas x micro-batch divides the global batch"),
             std::string::npos);
   const std::string devices = changed(refused, "--devices");
   const std::string batch = changed(refused, "--global-batch");

@@ -8,7 +8,9 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t gap = 2;  // before a group; 1 between its columns
+// Before a group; between its columns there is one blank.
+constexpr std::size_t wide_gap = 2;
+constexpr std::size_t narrow_gap = 1;
 
 std::size_t width_of(const Column& column) {
   std::size_t width = column.name.size();
@@ -16,7 +18,7 @@ std::size_t width_of(const Column& column) {
   return width;
 }
 
-std::size_t width_of(const ColumnGroup& group) {
+std::size_t width_of(const ColumnGroup& group, std::size_t gap) {
   std::size_t width = gap - 1;
   for (const Column& column : group.columns) width += 1 + width_of(column);
   return std::max(width, group.title.empty() ? 0 : gap + group.title.size() + 4);
@@ -29,22 +31,22 @@ bool has_value(std::span<const ColumnGroup> groups, std::size_t row) {
   });
 }
 
-std::string title_of(const ColumnGroup& group) {
-  const std::size_t inner = width_of(group) - gap;
+std::string title_of(const ColumnGroup& group, std::size_t gap) {
+  const std::size_t inner = width_of(group, gap) - gap;
   if (group.title.empty()) return std::string(inner, ' ');
   return fmt::format("{:-^{}}", " " + group.title + " ", inner);
 }
 
 // Groups side by side.
 std::string page(const std::vector<std::string>& labels, std::span<const ColumnGroup> groups,
-                 std::size_t margin) {
+                 std::size_t margin, std::size_t gap) {
   std::string titles(margin, ' ');
   std::vector<std::string> lines;
   for (const std::string& label : labels) lines.push_back(fmt::format("{:<{}}", label, margin));
   for (const ColumnGroup& group : groups) {
-    titles += std::string(gap, ' ') + title_of(group);
+    titles += std::string(gap, ' ') + title_of(group, gap);
     // The first column gets the rest of a wide title.
-    std::size_t wide = width_of(group);
+    std::size_t wide = width_of(group, gap);
     for (const Column& column : group.columns) wide -= 1 + width_of(column);
     for (const Column& column : group.columns) {
       wide += 1 + width_of(column);
@@ -76,15 +78,22 @@ std::string table(const std::vector<std::string>& labels, const std::vector<Colu
   for (std::size_t row = 0; row + 1 < labels.size(); ++row) {
     if (has_value(groups, row)) margin = std::max(margin, labels[row + 1].size());
   }
+  const auto width_with = [&](std::size_t gap) {
+    std::size_t used = margin;
+    for (const ColumnGroup& group : groups) used += width_of(group, gap);
+    return used;
+  };
+  const bool fits_narrow = width_with(wide_gap) > width && width_with(narrow_gap) <= width;
+  const std::size_t gap = fits_narrow ? narrow_gap : wide_gap;
   std::string out;
   for (std::size_t first = 0; first < groups.size();) {
     std::size_t last = first;
     for (std::size_t used = margin; last < groups.size(); ++last) {
-      used += width_of(groups[last]);
+      used += width_of(groups[last], gap);
       if (last > first && used > width) break;
     }
     out += (out.empty() ? "" : "\n") +
-           page(labels, std::span(groups).subspan(first, last - first), margin);
+           page(labels, std::span(groups).subspan(first, last - first), margin, gap);
     first = last;
   }
   return out;

@@ -19,7 +19,7 @@ struct ColumnGroup {
 };
 
 // `labels` name the rows, after the heading; every column has one cell per row. Rows without any
-// value are left out. Pure.
+// value are left out. Groups come closer where that keeps them beside each other. Pure.
 std::string table(const std::vector<std::string>& labels, const std::vector<ColumnGroup>& groups,
                   std::size_t width);
 
