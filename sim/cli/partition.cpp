@@ -161,6 +161,8 @@ void set_up_partition(CommandLine& command) {
                  {"--write-costs", &flags->write_costs, "FILE.json",
                   "writes a file's layers as a costs.json"},
                  {"--json", &flags->json, "prints one JSON object"}});
+  command.show_first({"--schedule", "--stages", "--microbatches", "--model", "--cluster", "--costs",
+                      "--measured", "--graph", "--memory-cap", "--output", "--json"});
   command.set_work([flags] { run(*flags); });
   command.set_footer(
       "Examples:\n"

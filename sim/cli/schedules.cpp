@@ -275,6 +275,8 @@ void set_up_schedules(CommandLine& command) {
                     {{"--picture", &flags->picture, "draws all timelines on one time axis"},
                      {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws them as a figure"},
                      {"--json", &flags->json, "prints one JSON object"}});
+  command.show_first({"--compare", "--schedule", "--stages", "--microbatches", "--model",
+                      "--cluster", "--run", "--memory-cap", "--picture", "--figure", "--json"});
   command.set_footer(
       "--microbatches and --virtual-stages may be lists, such as 8,16,32; all pairs are\n"
       "tried. All use the same model: costs that are not a model's or by layer\n"

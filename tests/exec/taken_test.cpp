@@ -90,8 +90,9 @@ TEST(TakenTime, IsNoCostAndNoCause) {
   EXPECT_EQ(comparison.noise.effect_ns, lost);
   EXPECT_GT(comparison.noise.preempted_fraction, 0.1);
   EXPECT_TRUE(comparison.root_causes.empty());
-  EXPECT_NE(verdict_of(comparison).find("Most of it is noise (+12.00 ms): other processes used its"),
-            std::string::npos)
+  EXPECT_NE(
+      verdict_of(comparison).find("Most of it is noise (+12.00 ms): other processes used its"),
+      std::string::npos)
       << verdict_of(comparison);
 }
 

@@ -240,6 +240,29 @@ TEST(PlanCommand, FindsTheBestOfEachFamilyWithoutAPipeline) {
   }
 }
 
+// The fields of a layout are the flags of its command.
+TEST(PlanCommand, GivesLayoutsAsFields) {
+  const Json plan = json_of(planned + " --json");
+  ASSERT_FALSE(plan["top"].empty());
+  for (const Json& one : plan["top"]) {
+    const Json& layout = one["layout"];
+    const std::vector<std::string> command = words(one["command"].get<std::string>());
+    const auto flag = [&](const std::string& name) -> std::string {
+      const auto at = std::ranges::find(command, "--" + name);
+      return at == command.end() || at + 1 == command.end() ? "" : at[1];
+    };
+    EXPECT_EQ(layout["schedule"], flag("schedule"));
+    EXPECT_EQ(layout["stages"].dump(), flag("stages"));
+    const int tensor = layout["tensor_parallel"];
+    EXPECT_EQ(std::to_string(tensor), tensor == 1 ? "1" : flag("tensor-parallel"));
+    EXPECT_EQ(layout["layers"].is_null(), flag("layout").empty());
+    const Json predicted = json_of(one["command"].get<std::string>().substr(8));
+    EXPECT_EQ(layout["data_parallel"], predicted["training"]["data_parallel"]);
+    EXPECT_EQ(layout["microbatches"], predicted["microbatches"]);
+  }
+  EXPECT_EQ(plan["best"]["layout"], plan["top"][0]["layout"]);
+}
+
 // A layout's flags are pipesim's own, and so are the short names of papers.
 TEST(PlanCommand, TakesTheFlagsOfALayout) {
   const std::string flags = output_of(planned +

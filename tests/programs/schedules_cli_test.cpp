@@ -273,6 +273,20 @@ TEST(ComparedSchedules, RefuseInOneSentence) {
 
 // ---- Schedules of one's own
 
+TEST(ComparedSchedules, AreThoseThatAreAskedFor) {
+  const TemporaryFolder folder;
+  const std::string own = folder / "own.csv";
+  ASSERT_EQ(call("--quiet --schedule gpipe " + small + " --export " + own).status, 0);
+  std::set<std::string> names;
+  for (const Json& row : rows_of(small + " --schedule ZBVZeroBubble,1f1b," + own)) {
+    names.insert(row["schedule"]);
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"1f1b", "zb-v", own}));
+  EXPECT_EQ(rows_of("--schedule " + own).size(), 1U);
+  expect_refused("schedules --compare --schedule 1f1b,smoke " + small, "unknown schedule 'smoke'");
+  expect_refused("schedules --compare --schedule 1f1b, " + small, "unknown schedule ''");
+}
+
 TEST(ComparedSchedules, HaveFilesBeside) {
   const TemporaryFolder folder;
   const std::string plain = folder / "plain.csv";

@@ -339,7 +339,8 @@ TEST(Window, TablesSortByValue) {
   TablePanel& kinds = table(*window, "kinds");
   const TableModel& model = kinds.model();
   int column = 0;
-  while (model.unsorted().columns[static_cast<std::size_t>(column)].name != "measured median") ++column;
+  while (model.unsorted().columns[static_cast<std::size_t>(column)].name != "measured median")
+    ++column;
   for (const auto order : {Qt::DescendingOrder, Qt::AscendingOrder}) {
     kinds.view().sortByColumn(column, order);
     std::vector<std::int64_t> values;
