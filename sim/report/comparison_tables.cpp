@@ -25,7 +25,7 @@ std::int64_t ppm(double fraction) { return std::llround(std::clamp(fraction, -1e
 }  // namespace
 
 ReportTable kind_table(const Comparison& comparison) {
-  ReportTable table{"durations by stage and kind", {}, {}};
+  ReportTable table{"stage_kinds", "durations by stage and kind", {}, {}};
   // An input pipeline's stage is its rank.
   const bool has_stages = !comparison.operations.of_inputs();
   const std::string first = group_of(comparison, predicted_side);
@@ -65,7 +65,7 @@ ReportTable kind_table(const Comparison& comparison) {
 }
 
 ReportTable collective_table(const Comparison& comparison) {
-  ReportTable table{"exchanges with replicas", {}, {}};
+  ReportTable table{"collectives", "exchanges with replicas", {}, {}};
   table.columns = {{"rank", "rank"}, {"stage", "stage"}, {"kind", "exchange", Unit::text}};
   for (const Side side : both_sides) {
     const std::string group = group_of(comparison, side);
@@ -84,7 +84,7 @@ ReportTable collective_table(const Comparison& comparison) {
 }
 
 ReportTable save_table(const Comparison& comparison) {
-  ReportTable table{"checkpoints", {{"rank", "rank"}, {"", "bytes", Unit::bytes}}, {}};
+  ReportTable table{"saves", "checkpoints", {{"rank", "rank"}, {"", "bytes", Unit::bytes}}, {}};
   for (const Side side : both_sides) {
     const std::string group = group_of(comparison, side);
     table.columns.push_back({key_of(side, ".count"), "saves", Unit::count, group});
@@ -106,6 +106,7 @@ ReportTable save_table(const Comparison& comparison) {
 
 ReportTable clock_table(const RecordedRun& measured, const Comparison& comparison) {
   ReportTable table{"clocks",
+                    "clocks",
                     {{"rank", "rank"},
                      {"ahead_ns", "found ahead, corrected", Unit::change},
                      {"ahead_uncertainty_ns", "give or take", Unit::time},

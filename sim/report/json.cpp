@@ -149,14 +149,15 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
     json["ranks"][side_names[side]] =
         ranks_json(comparison.sides[side], comparison.collectives.of_ranks[side]);
   }
-  json["stage_kinds"] = to_json(kind_table(comparison));
-  json["collectives"] = to_json(collective_table(comparison));
-  if (!comparison.saves.empty()) json["saves"] = to_json(save_table(comparison));
+  const auto add = [&](const ReportTable& table) { json[table.key] = to_json(table); };
+  add(kind_table(comparison));
+  add(collective_table(comparison));
+  if (!comparison.saves.empty()) add(save_table(comparison));
   if (predicted.inputs) {
     add_exposures(json, exposures_of(*predicted.inputs, *measured.inputs),
                   predicted.inputs->program);
   }
-  json["clocks"] = to_json(clock_table(measured, comparison));
+  add(clock_table(measured, comparison));
   json["warnings"] = {{"predicted", warnings_json(predicted.warnings)},
                       {"measured", warnings_json(measured.warnings)}};
   return json.dump(2) + "\n";

@@ -6,7 +6,7 @@ namespace pipesim {
 namespace {
 
 ReportTable small() {
-  ReportTable table{"times", {}, {}};
+  ReportTable table{"times", "times", {}, {}};
   table.columns = {{"rank", "rank"},
                    {"kind", "kind", Unit::text},
                    {"ns.mean", "mean", Unit::time, "measured"},
@@ -41,7 +41,7 @@ TEST(ReportTable, ShowsWhatWeighsMostWhereThereIsNoRoomForAll) {
   EXPECT_EQ(shown_rows(table, 1).front(), &table.rows[1]);
   EXPECT_NE(to_text(table, 1).find("  the 1 that differ most, of 2; --json lists them all\n"),
             std::string::npos);
-  EXPECT_EQ(to_text({"none", small().columns, {}}, 1), "");
+  EXPECT_EQ(to_text({"none", "none", small().columns, {}}, 1), "");
 }
 
 }  // namespace

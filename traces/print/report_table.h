@@ -56,6 +56,7 @@ struct ReportRow {
 };
 
 struct ReportTable {
+  std::string key;  // in JSON
   std::string title;
   std::vector<ReportColumn> columns;
   std::vector<ReportRow> rows;

@@ -1,0 +1,44 @@
+// What a report's tables say, the page of formats explains.
+#include <gtest/gtest.h>
+
+#include "sim/report/comparison_tables.h"
+#include "tests/files.h"
+#include "traces/base/files.h"
+#include "traces/base/text.h"
+
+namespace pipesim {
+namespace {
+
+// The lines of FORMAT.md's tables that explain a key.
+std::string explanation_of(const std::string& text, const std::string& key) {
+  std::string all;
+  for (const std::string_view line : split(text, '\n')) {
+    if (line.starts_with("| `" + key + "` |")) all += line;
+  }
+  return all;
+}
+
+TEST(ReportColumns, AreExplained) {
+  const std::string text = read_file(testing::source_file("traces/FORMAT.md"));
+  Comparison comparison;
+  for (const ReportTable& table : {kind_table(comparison), collective_table(comparison),
+                                   save_table(comparison), clock_table({}, comparison)}) {
+    const std::string explanation = explanation_of(text, table.key);
+    EXPECT_NE(explanation, "") << table.key;
+    for (const ReportColumn& column : table.columns) {
+      EXPECT_FALSE(column.key.empty() && column.name.empty()) << table.key;
+      for (const std::string_view part : split(column.key, '.')) {
+        const std::string name(part);
+        const bool is_quantile = name.starts_with("p") && name.size() == 3;
+        const bool counts_quantiles = name == "count" && table.key == "stage_kinds";
+        const bool is_said =
+            explanation.find(is_quantile || counts_quantiles ? "quantiles" : name) !=
+            std::string::npos;
+        EXPECT_TRUE(is_said) << table.key << ": " << column.key;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pipesim
