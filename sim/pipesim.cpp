@@ -4,7 +4,7 @@
 namespace {
 
 constexpr const char* overview = R"(Predicts, plans and explains pipeline-parallel training.
-Usage: pipesim COMMAND [FLAGS]; flags without a command are those of predict
+Usage: pipesim COMMAND [FLAGS]; without a command: predict or feed
 
 Commands, each with --help:
   predict    how long an iteration takes, its bubbles, its memory
@@ -36,18 +36,18 @@ int main(int argc, char** argv) {
       "pipesim",
       "pipesim predicts how long a pipeline-parallel training iteration takes,\n"
       "how much of it is bubble, and how much memory activations need; it plans, compares\n"
-      "and explains.",
+      "and explains. Flags without a command are those of predict, or of feed where only\n"
+      "that has them.",
       PIPESIM_VERSION);
   program.set_overview(overview);
   program.set_unnamed({"predict", "feed"});
-  program.add_command("predict", "how long an iteration takes, its bubbles, its memory",
+  program.add_command("predict", "predicts an iteration: its time, bubbles and memory",
                       cli::set_up_predict);
   program.add_command("plan", "finds the best layout for a number of devices", cli::set_up_plan);
   program.add_command("partition", "balances layers over stages", cli::set_up_partition);
   program.add_command("schedules", "lists the schedules, or compares them", cli::set_up_schedules);
   program.add_command("schedule", "prints, checks or writes one schedule", cli::set_up_schedule);
-  program.add_command("feed", "how long a batch takes in an overlapped input pipeline",
-                      cli::set_up_feed);
+  program.add_command("feed", "predicts batches of an overlapped input pipeline", cli::set_up_feed);
   program.add_command("compare", "compares a prediction with a measurement", cli::set_up_compare);
   program.add_command("report", "reports what a recorded run did", cli::set_up_report);
   program.add_command("whatif", "predicts a recorded run with something changed",

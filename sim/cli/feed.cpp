@@ -124,8 +124,13 @@ void compare_all(const InputRequest& request, const FeedFlags& flags) {
                                                                       : flags.figure ? "--figure"
                                                                                      : "--export"));
   }
-  if (names_input_program_file(request.program.name)) {
+  const std::string& name = request.program.name;
+  if (names_input_program_file(name)) {
     throw input_error("--compare takes input pipelines by name, not a file");
+  }
+  const std::vector<std::string> known = input_family_names();
+  if (std::ranges::find(known, name) == known.end()) {
+    throw input_error(unknown_name("input pipeline", name, known));
   }
   const std::vector<InputPrediction> all = predict_all_inputs(request);
   if (flags.json) {

@@ -73,7 +73,7 @@ void add_layers_flags(CommandLine& command, LayersFlags& flags) {
        {"--p2p-bandwidth", &costs.p2p_bandwidth, "RATE",
         "of a link, with --graph; default unlimited"}});
   command.add_flags("Transfers",
-                    {{"--p2p", &costs.p2p, "MODE", "as of pipesim; default async", p2p_names},
+                    {{"--p2p", &costs.p2p, "MODE", "as of predict; default async", p2p_names},
                      {"--eager-limit", &costs.eager_limit, "BYTES",
                       "smaller sends need no receiver; default 0"}});
 }

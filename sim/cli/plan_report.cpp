@@ -141,14 +141,18 @@ std::string nearby_batch_text(const PlanView& view, int width) {
 std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& outcomes,
                           const std::vector<std::string>& labels, const PlanOutcome& best,
                           std::size_t width) {
-  constexpr double gibibyte = 1 << 30;
+  std::int64_t most_bytes = 0;
+  for (const PlanOutcome& one : outcomes) most_bytes = std::max(most_bytes, one.memory_bytes);
+  constexpr std::int64_t gibibyte = 1 << 30;
+  constexpr std::int64_t mebibyte = 1 << 20;
+  const bool is_small = most_bytes < 10 * gibibyte;
   std::vector<Column> columns(12);
   std::int64_t longest = 0;
   for (const PlanOutcome& one : outcomes) longest = std::max(longest, one.time_ns);
   const TableUnit unit = table_unit(longest);
   const std::string names[] = {fmt::format("{}", unit.name),
                                "loses %",
-                               "GiB",
+                               is_small ? "MiB" : "GiB",
                                "t",
                                "p",
                                "v",
@@ -173,7 +177,8 @@ std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& 
         fmt::format("{:.2f}", (view.objective == PlanObjective::memory ? more_memory(one, best)
                                                                        : loss_of(one, best)) *
                                   100),
-        fmt::format("{:.1f}", static_cast<double>(one.memory_bytes) / gibibyte),
+        fmt::format("{:.1f}", static_cast<double>(one.memory_bytes) /
+                                  static_cast<double>(is_small ? mebibyte : gibibyte)),
         std::to_string(point.tensor_parallel),
         std::to_string(point.stages),
         std::to_string(point.schedule.chunks),

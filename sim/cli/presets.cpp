@@ -45,10 +45,10 @@ std::string short_count(std::int64_t count) {
 
 std::string or_dash(bool has, std::int64_t value) { return has ? std::to_string(value) : "-"; }
 
-// The models of --input-pipeline.
+// The models of pipesim feed.
 std::string recommendation_table() {
   std::vector<Row> rows{
-      {"for --input-pipeline", "tables", "rows", "width", "bytes", "ids per sample", "dense"}};
+      {"for feed", "tables", "rows", "width", "bytes", "ids per sample", "dense"}};
   for (const RecommendationModel& model : known_recommendation_models()) {
     std::int64_t table_rows = 0, bytes = 0, ids = 0;
     for (const EmbeddingTable& one : model.tables) {

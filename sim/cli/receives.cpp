@@ -394,12 +394,13 @@ void add_schedule_receives(CommandLine& schedule) {
            {"--json", &flags->json, "prints one JSON object"}});
   add_schedule_flags(command, flags->schedule, false);
   add_cost_flags(command, flags->costs);
-  command.set_footer(std::string(receives_help) +
-                     "\n\n--p2p asks for one transport alone; `pipesim --help` says what each "
-                     "is.\n\nExamples:\n"
-                     "  pipesim schedule receives 1f1b --stages 4 --microbatches 8\n"
-                     "      --p2p-latency 100us\n"
-                     "  pipesim schedule receives my_program.csv --p2p fifo --receives batched");
+  command.set_footer(
+      std::string(receives_help) +
+      "\n\n--p2p asks for one transport alone; `pipesim predict --help` says what each "
+      "is.\n\nExamples:\n"
+      "  pipesim schedule receives 1f1b --stages 4 --microbatches 8\n"
+      "      --p2p-latency 100us\n"
+      "  pipesim schedule receives my_program.csv --p2p fifo --receives batched");
   command.set_work([&command, flags] { run_receives(*flags, command.arguments()); });
 }
 

@@ -30,7 +30,9 @@ struct SchedulesFlags {
   ScheduleFlags schedule;
   CostFlags costs;
   SpreadFlags spread;
-  Flag only, memory_cap, figure;
+  Flag only;  // what is compared, if not all: names and files
+  std::optional<std::vector<std::string>> families;  // the names among them
+  Flag memory_cap, figure;
   bool compare = false;
   bool picture = false;
   bool json = false;
@@ -114,17 +116,7 @@ class Proposals {
     sweep_.microbatches = parse_counts(schedule.microbatches, "--microbatches");
     sweep_.chunks = parse_counts(schedule.virtual_stages, "--virtual-stages");
     for (const std::string& file : flags.files) add(file, source, schedule);
-    if (flags.only) {
-      sweep_.families.emplace();
-      for (const std::string_view part : split(*flags.only, ',')) {
-        const std::string name(part);
-        if (names_a_file(name)) {
-          add(name, source, schedule);
-        } else {
-          sweep_.families->emplace_back(family(name).name);
-        }
-      }
-    }
+    sweep_.families = flags.families;
     if (sweep_.microbatches.empty()) {
       throw input_error("--microbatches is missing: give one number, or several as 8,16,32");
     }
@@ -191,7 +183,22 @@ void print_pictures(const std::vector<TimelineGroup>& groups, const Terminal& te
   for (const TimelineGroup& group : groups) print("\n" + small_multiples(group, terminal));
 }
 
-void compare_schedules(const SchedulesFlags& flags) {
+// What --schedule lists: files are compared like those given as arguments.
+void take_apart(SchedulesFlags& flags) {
+  if (!flags.only) return;
+  flags.families.emplace();
+  for (const std::string_view part : split(*flags.only, ',')) {
+    const std::string name(part);
+    if (names_a_file(name)) {
+      flags.files.push_back(name);
+    } else {
+      flags.families->emplace_back(family(name).name);
+    }
+  }
+}
+
+void compare_schedules(SchedulesFlags flags) {
+  take_apart(flags);
   if (flags.picture && flags.json) {
     throw input_error(
         "--picture and --json both print; give the picture a file: --figure FILE.svg");

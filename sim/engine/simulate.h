@@ -8,13 +8,12 @@
 // part of a checkpoint. Then it begins the next iteration, if
 // there are several; metrics are of the first.
 //
-// Three evaluations give the same result, and the choice is made here: the direct one where
-// transfers are asynchronous and take nothing but their latency; else one in topological order,
-// where all durations are known at the start; the event engine where they are not, since messages
-// share links or slow compute down, or replicas exchange something. The result depends
-// on the arguments alone; the order in which a sink is told of spans, on the evaluation.
-// Memory: O(actions) and O(stages x microbatches). Calls share nothing; any
-// thread.
+// Two evaluations give the same result, and the choice is made here: one in topological order,
+// where all durations are known at the start, fastest where messages take nothing but their
+// latency; the event engine where they are not, since messages share links or slow compute down, or
+// replicas exchange something. The result depends on the arguments alone; the order in which a sink
+// is told of spans, on the evaluation. Memory: O(actions) and O(stages x microbatches). Calls share
+// nothing; any thread.
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,6 @@
 namespace pipesim {
 namespace {
 
-// The JSON's names of both sides, whatever their source.
-constexpr std::array<std::string_view, 2> side_keys{"predicted", "measured"};
-
 std::string key_of(Side side, std::string_view rest) {
   return std::string(side_keys[side]) + std::string(rest);
 }
@@ -30,8 +27,8 @@ ReportTable kind_table(const Comparison& comparison) {
   const bool has_stages = !comparison.operations.of_inputs();
   const std::string first = group_of(comparison, predicted_side);
   const std::string second = group_of(comparison, measured_side);
-  table.columns = {{"rank", "rank"},
-                   {"stage", has_stages ? "stage" : ""},
+  table.columns = {{"rank", "rank", Unit::index},
+                   {"stage", has_stages ? "stage" : "", Unit::index},
                    {"kind", "kind", Unit::text},
                    {"predicted_ns.p10", "", Unit::time},
                    {"predicted_ns.p50", "median", Unit::time, first},
@@ -66,7 +63,9 @@ ReportTable kind_table(const Comparison& comparison) {
 
 ReportTable collective_table(const Comparison& comparison) {
   ReportTable table{"collectives", "exchanges with replicas", {}, {}};
-  table.columns = {{"rank", "rank"}, {"stage", "stage"}, {"kind", "exchange", Unit::text}};
+  table.columns = {{"rank", "rank", Unit::index},
+                   {"stage", "stage", Unit::index},
+                   {"kind", "exchange", Unit::text}};
   for (const Side side : both_sides) {
     const std::string group = group_of(comparison, side);
     table.columns.push_back({key_of(side, "_ns.time"), "time", Unit::time, group});
@@ -84,7 +83,8 @@ ReportTable collective_table(const Comparison& comparison) {
 }
 
 ReportTable save_table(const Comparison& comparison) {
-  ReportTable table{"saves", "checkpoints", {{"rank", "rank"}, {"", "bytes", Unit::bytes}}, {}};
+  ReportTable table{
+      "saves", "checkpoints", {{"rank", "rank", Unit::index}, {"", "bytes", Unit::bytes}}, {}};
   for (const Side side : both_sides) {
     const std::string group = group_of(comparison, side);
     table.columns.push_back({key_of(side, ".count"), "saves", Unit::count, group});
@@ -107,7 +107,7 @@ ReportTable save_table(const Comparison& comparison) {
 ReportTable clock_table(const RecordedRun& measured, const Comparison& comparison) {
   ReportTable table{"clocks",
                     "clocks",
-                    {{"rank", "rank"},
+                    {{"rank", "rank", Unit::index},
                      {"ahead_ns", "found ahead, corrected", Unit::change},
                      {"ahead_uncertainty_ns", "give or take", Unit::time},
                      {"uncertainty_ns", "recorded uncertainty", Unit::time},

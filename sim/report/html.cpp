@@ -75,7 +75,7 @@ class Table {
 // A report's table; rows that are left out are counted below it.
 std::string to_html(const ReportTable& table, std::size_t most) {
   const std::vector<const ReportRow*> rows = shown_rows(table, most);
-  const TableUnit unit = unit_of(table, rows);
+  const TableUnit unit = unit_of(table, rows, false);
   std::vector<std::size_t> shown;
   std::size_t texts = 0;  // after the numbers that a row is of
   std::vector<std::string> heads;
@@ -380,12 +380,13 @@ std::string sections(std::initializer_list<ReportTable> tables) {
 }
 
 std::string clocks(const RecordedRun& measured, const Comparison& comparison) {
-  const ReportTable table = clock_table(measured, comparison);
-  const bool any = std::ranges::any_of(table.rows, [](const ReportRow& row) {
-    return row.cells[1].value != 0 || row.cells[3].value != 0;
-  });
+  const bool any =
+      std::ranges::any_of(measured.about.clocks,
+                          [](const RecordedClock& clock) { return clock.uncertainty_ns != 0; }) ||
+      std::ranges::any_of(comparison.clocks,
+                          [](const ClockShift& clock) { return clock.ahead_ns != 0; });
   if (!any) return "<p>No clock is off, and all ranks share one or agree on one exactly.</p>\n";
-  return to_html(table, max_rows_on_page);
+  return to_html(clock_table(measured, comparison), max_rows_on_page);
 }
 
 // The colours as variables of the page's style.

@@ -16,14 +16,11 @@
 namespace pipesim {
 namespace {
 
-// The keys of both sides, whatever their source.
-constexpr std::array<std::string_view, 2> side_names{"predicted", "measured"};
-
 // The same for both sides.
 template <typename Value>
 Json of_both(const Comparison& comparison, Value value) {
   Json json;
-  for (const Side side : both_sides) json[side_names[side]] = value(comparison.sides[side]);
+  for (const Side side : both_sides) json[side_keys[side]] = value(comparison.sides[side]);
   return json;
 }
 
@@ -146,7 +143,7 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   });
   json["critical_path"]["parting"] = divergence(comparison);
   for (const Side side : both_sides) {
-    json["ranks"][side_names[side]] =
+    json["ranks"][side_keys[side]] =
         ranks_json(comparison.sides[side], comparison.collectives.of_ranks[side]);
   }
   const auto add = [&](const ReportTable& table) { json[table.key] = to_json(table); };

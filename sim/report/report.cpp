@@ -222,10 +222,10 @@ std::string comparison_report(const RecordedRun& predicted, const RecordedRun& m
                terminal.width) +
            "\n";
   } else {
-    out += to_text(kind_table(comparison), max_rows_shown) + "\n";
+    out += to_text(kind_table(comparison), max_rows_shown, terminal.width) + "\n";
   }
   for (const ReportTable& table : {collective_table(comparison), save_table(comparison)}) {
-    if (!table.rows.empty()) out += to_text(table, max_rows_shown) + "\n";
+    if (!table.rows.empty()) out += to_text(table, max_rows_shown, terminal.width) + "\n";
   }
   out += bubble_table(comparison) + "\n";
   out += wrap(critical_paths(comparison), terminal.width);

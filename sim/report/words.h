@@ -56,4 +56,5 @@ std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& meas
                            const Comparison& comparison);
 
 double fraction_of(std::int64_t part, std::int64_t whole);  // 0 if `whole` is 0
+
 }  // namespace pipesim

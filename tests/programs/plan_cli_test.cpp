@@ -256,11 +256,23 @@ TEST(PlanCommand, GivesLayoutsAsFields) {
     const int tensor = layout["tensor_parallel"];
     EXPECT_EQ(std::to_string(tensor), tensor == 1 ? "1" : flag("tensor-parallel"));
     EXPECT_EQ(layout["layers"].is_null(), flag("layout").empty());
+    EXPECT_EQ(layout["micro_batch_size"].dump(),
+              flag("micro-batch-size").empty() ? "1" : flag("micro-batch-size"));
+    EXPECT_EQ(layout["zero"].dump(), flag("zero").empty() ? "0" : flag("zero"));
+    EXPECT_EQ(layout["recompute"], flag("recompute").empty() ? "none" : flag("recompute"));
+    EXPECT_EQ(layout["gather"].is_null(), flag("gather").empty());
+    EXPECT_EQ(layout["shard_over"].is_null(), flag("shard-over").empty());
+    EXPECT_EQ(layout["sequence_parallel"],
+              std::ranges::find(command, "--sequence-parallel") != command.end());
+    EXPECT_EQ(layout["overlap_gather"], flag("overlap-gather") == "on");
+    EXPECT_EQ(layout["bucket_bytes"].is_null(),
+              flag("bucket-bytes").empty() || flag("bucket-bytes") == "off");
     const Json predicted = json_of(one["command"].get<std::string>().substr(8));
     EXPECT_EQ(layout["data_parallel"], predicted["training"]["data_parallel"]);
     EXPECT_EQ(layout["microbatches"], predicted["microbatches"]);
   }
   EXPECT_EQ(plan["best"]["layout"], plan["top"][0]["layout"]);
+  EXPECT_EQ(plan["by_devices"][0]["layout"], plan["best"]["layout"]);
 }
 
 // A layout's flags are pipesim's own, and so are the short names of papers.

@@ -364,12 +364,24 @@ TEST(Simulate, SpansOfATimelineAreWhatTheMetricsCameFrom) {
     SimulationOptions options;
     options.sink = [&](const Span& span) { spans.push_back(span); };
     simulate(schedule, costs, options);
+    const std::vector<Span> told = spans;  // each rank's in the order of its list
     std::ranges::stable_sort(spans, {}, &Span::start_ns);
     const Metrics again =
         measure(spans, schedule.ranks(), schedule.stages(), schedule.microbatches);
     EXPECT_EQ(again.makespan_ns, live.makespan_ns);
     EXPECT_EQ(again.critical_path.p2p_ns, live.critical_path.p2p_ns);
     EXPECT_EQ(again.peak_activation_chunks(), live.peak_activation_chunks());
+    const std::vector<StageFootprint> footprints = costs.footprints(schedule.placement);
+    std::vector<MemoryMeter> meters(static_cast<std::size_t>(schedule.ranks()));
+    for (const Span& span : told) {
+      if (!is_compute(span.action.kind)) continue;
+      meters[static_cast<std::size_t>(span.rank)].step(
+          span.action, footprints[static_cast<std::size_t>(span.action.stage)], span.start_ns,
+          span.end_ns);
+    }
+    for (std::size_t rank = 0; rank < meters.size(); ++rank) {
+      EXPECT_EQ(meters[rank].peak_activation_bytes(), live.ranks[rank].peak_activation_bytes);
+    }
     EXPECT_DOUBLE_EQ(again.global_bubble(), live.global_bubble());
   }
 }

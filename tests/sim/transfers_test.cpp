@@ -322,7 +322,7 @@ void expect_same_metrics(const Metrics& a, const Metrics& b) {
 
 // The two evaluations, where both apply: compute schedules and programs, with
 // late sends, overlapped cells and closing work.
-TEST(Transfers, DirectEvaluationAndEventEngineAreEqual) {
+TEST(Transfers, TopologicalEvaluationAndEventEngineAreEqual) {
   std::mt19937_64 random(32);
   for (int i = 0; i < random_programs(); ++i) {
     Schedule schedule = i % 5 == 0 ? testing::random_schedule_with_copies(random)

@@ -40,6 +40,10 @@ std::string unexpected(const CLI::App& command, const std::string& name,
   return unknown_name("subcommand", extra, known);
 }
 
+std::string comes_before(const std::string& flag, const std::string& command) {
+  return fmt::format("{} comes before {}; write a command's flags after it", flag, command);
+}
+
 // If standard input, output or error is closed, occupies its descriptor, so that no opened file
 // gets it and using it still fails.
 void occupy_standard_descriptors() {
@@ -182,8 +186,16 @@ CommandDescription CommandLine::describe() {
     for (FlagDescription& flag : command(name).describe().flags) {
       const auto same = [&](const FlagDescription& other) { return other.names == flag.names; };
       if (std::ranges::any_of(description.flags, same)) continue;
-      if (std::ranges::any_of(description.flags_of_commands, same)) continue;
-      description.flags_of_commands.push_back(std::move(flag));
+      const auto known = std::ranges::find_if(description.flags_of_commands, same);
+      if (known == description.flags_of_commands.end()) {
+        description.flags_of_commands.push_back(std::move(flag));
+        continue;
+      }
+      for (std::string& value : flag.values) {
+        if (std::ranges::find(known->values, value) == known->values.end()) {
+          known->values.push_back(std::move(value));
+        }
+      }
     }
   }
   return description;
@@ -202,7 +214,7 @@ void CommandLine::write_manual(const std::string& folder) {
 }
 
 // The innermost command that was given.
-const CommandLine& CommandLine::chosen() const {
+CommandLine& CommandLine::chosen() {
   const auto given =
       std::ranges::find_if(commands_, [](const auto& command) { return command->app_.parsed(); });
   return given == commands_.end() ? *this : (*given)->chosen();
@@ -233,22 +245,17 @@ void CommandLine::name_command(std::vector<std::string>& words) {
       app_.get_option_no_throw(words.front()) != nullptr) {
     return;
   }
-  const auto has = [&](const std::string& name, const std::string& word) {
+  const auto flags_of = [&](const std::string& name) {
     CommandLine& meant = command(name);
     meant.set_up();
-    return meant.app_.get_option_no_throw(word.substr(0, word.find('='))) != nullptr;
+    return std::ranges::count_if(words, [&](const std::string& word) {
+      const std::string flag = word.substr(0, word.find('='));
+      return word.starts_with("--") && meant.app_.get_option_no_throw(flag) != nullptr;
+    });
   };
-  const auto has_all = [&](const std::string& name) {
-    return std::ranges::all_of(
-        words, [&](const std::string& word) { return !word.starts_with("--") || has(name, word); });
-  };
-  const auto has_first = [&](const std::string& name) { return has(name, words.front()); };
-  auto meant = std::ranges::find_if(unnamed_, has_all);
-  if (meant == unnamed_.end()) meant = std::ranges::find_if(unnamed_, has_first);
-  words.insert(words.begin(), meant == unnamed_.end() ? unnamed_.front() : *meant);
+  words.insert(words.begin(), *std::ranges::max_element(unnamed_, {}, flags_of));
 }
 
-// The other command that has a flag; empty if none does.
 std::string CommandLine::command_with(const std::string& flag) {
   set_up();
   if (app_.get_option_no_throw(flag) != nullptr) return full_name();
@@ -268,15 +275,17 @@ std::string CommandLine::unexpected_words() {
   }
   const auto is_extra = [&](const auto& command) { return command->app_.get_name() == flag; };
   if (arguments_.front().starts_with('-') && std::ranges::any_of(commands_, is_extra)) {
-    return fmt::format("{} comes before {}; write a command's flags after it", arguments_.front(),
-                       flag);
+    return comes_before(arguments_.front(), flag);
   }
-  if (flag.starts_with("--")) {
-    if (const std::string other = command_with(flag); !other.empty()) {
-      return fmt::format("{} is a flag of `{}`, not of `{}`", flag, other, chosen().full_name());
-    }
-  }
-  return unexpected(chosen().app_, chosen().full_name(), extras);
+  CommandLine& own = chosen();
+  const std::string reason = unexpected(own.app_, own.full_name(), extras);
+  if (!flag.starts_with("--")) return reason;
+  std::string other = own.command_with(flag);
+  if (other.empty()) other = command_with(flag);
+  if (other.empty()) return reason;
+  const std::size_t known = reason.find("; ");
+  return fmt::format("{} is a flag of `{}`, not of `{}`{}", flag, other, own.full_name(),
+                     known == reason.npos ? "" : reason.substr(known));
 }
 
 void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
@@ -306,8 +315,7 @@ void CommandLine::parse_and_work(int argc, char** argv, bool speaks) {
   const CommandLine& command = chosen();
   for (const CommandLine* above = command.parent_; above != nullptr; above = above->parent_) {
     if (const std::string stray = above->first_given(); !stray.empty()) {
-      throw input_error(fmt::format("{} comes before {}; write a command's flags after it", stray,
-                                    command.app_.get_name()));
+      throw input_error(comes_before(stray, command.app_.get_name()));
     }
   }
   command.work_();

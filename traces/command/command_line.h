@@ -1,6 +1,6 @@
 // A program's command line: its commands, their flags, and the work they do.
 //
-// CLI11 parses, and only command.cpp includes it: its headers take seconds to
+// CLI11 parses, and only command_line.cpp includes it: its headers take seconds to
 // compile. Flags come as text or as switches; the code that uses a text
 // interprets it. CommandLine owns its subcommands; the variables that flags are stored in
 // belong to the caller and must outlive run(). For one thread.
@@ -92,15 +92,15 @@ class CommandLine {
   void add_flags(const std::string& group, std::initializer_list<FlagHelp> flags) {
     add_flags(group, std::span(flags.begin(), flags.size()));
   }
-  // Heads help with these of the flags that have been added, of which the first is the command's
-  // first.
+  // Heads help with these of the flags that have been added, in the order in which they were added.
+  // The first flag of all must be among them: a heading stands where its first flag does.
   void show_first(const std::vector<std::string>& flags);
   // Shown below the flags in help.
   void set_footer(const std::string& text);
   // A program's help, instead of a list of flags and commands, and what it says without arguments.
   void set_overview(std::string text) { overview_ = std::move(text); }
-  // A program's command line that begins with a flag is that of the first of these commands which
-  // has all its flags, or else the first of its flags, or of the first of them.
+  // A program's command line that begins with a flag is that of the command, of these, that has
+  // most of its flags; of the first at a tie.
   void set_unnamed(std::vector<std::string> commands) { unnamed_ = std::move(commands); }
   // For a program and all its commands.
   void set_foreign_flags(ForeignFlags flags) { foreign_ = std::move(flags); }
@@ -132,12 +132,13 @@ class CommandLine {
   CommandLine(CLI::App& app, const CommandLine& parent);
 
   std::string full_name() const;
-  const CommandLine& chosen() const;
+  CommandLine& chosen();
   // The arguments with our own flag names.
   std::vector<std::string> translated() const;
   // Those of a command line that names no command, with the one that it means.
   void name_command(std::vector<std::string>& words);
   CommandLine& command(const std::string& name);
+  // The command, this or one below it, that has a flag; empty if none does.
   std::string command_with(const std::string& flag);
   std::string unexpected_words();
   void require_subcommands();

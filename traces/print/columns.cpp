@@ -50,9 +50,13 @@ std::string page(const std::vector<std::string>& labels, std::span<const ColumnG
     for (const Column& column : group.columns) wide -= 1 + width_of(column);
     for (const Column& column : group.columns) {
       wide += 1 + width_of(column);
-      lines[0] += fmt::format("{:>{}}", column.name, wide);
+      const auto put = [&](std::string& line, const std::string& cell) {
+        const std::size_t own = column.to_the_left ? width_of(column) : cell.size();
+        line += fmt::format("{:>{}}", fmt::format("{:<{}}", cell, own), wide);
+      };
+      put(lines[0], column.name);
       for (std::size_t row = 0; row < column.cells.size(); ++row) {
-        lines[row + 1] += fmt::format("{:>{}}", column.cells[row], wide);
+        put(lines[row + 1], column.cells[row]);
       }
       wide = 0;
     }

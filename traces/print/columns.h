@@ -10,6 +10,7 @@ namespace pipesim {
 struct Column {
   std::string name;
   std::vector<std::string> cells;
+  bool to_the_left = false;  // words, not numbers
 };
 
 // Columns that stay together, under a title if it has one.

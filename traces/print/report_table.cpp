@@ -5,54 +5,18 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
-#include <optional>
+#include <utility>
 
 #include "traces/base/text.h"
+#include "traces/print/columns.h"
 
 namespace pipesim {
 namespace {
 
 bool is_duration(Unit unit) { return unit == Unit::time || unit == Unit::change; }
 
-// A table laid out: what is in each column that is shown, under its headings.
-struct LaidOut {
-  std::string group;
-  std::vector<std::string> lines;  // the name, then the cells
-  bool to_the_left = false;
-  std::size_t width = 0;
-};
-
-std::vector<LaidOut> lay_out(const ReportTable& table, const std::vector<const ReportRow*>& rows,
-                             const TableUnit& times) {
-  std::vector<LaidOut> all;
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    const ReportColumn& column = table.columns[c];
-    if (column.name.empty() || !column.in_text) continue;
-    LaidOut& own = all.emplace_back();
-    own.group = column.group;
-    own.to_the_left = column.unit == Unit::text;
-    own.lines.push_back(column.name);
-    for (const ReportRow* row : rows) {
-      own.lines.push_back(text_of(row->cells[c], column.unit, times));
-    }
-    for (const std::string& line : own.lines) own.width = std::max(own.width, line.size());
-  }
-  return all;
-}
-
-// The columns from one on that are under the same heading.
-std::size_t end_of_group(const std::vector<LaidOut>& columns, std::size_t first) {
-  std::size_t end = first + 1;
-  while (!columns[first].group.empty() && end < columns.size() &&
-         columns[end].group == columns[first].group) {
-    ++end;
-  }
-  return end;
-}
-
-std::string without_end(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
+bool is_shown(const ReportColumn& column, bool in_text) {
+  return !column.name.empty() && (column.in_text || !in_text);
 }
 
 void put(Json& object, std::string_view key, Json value) {
@@ -95,15 +59,19 @@ std::string left_out_of(const ReportTable& table, std::size_t most) {
       table.rows.size());
 }
 
-TableUnit unit_of(const ReportTable& table, const std::vector<const ReportRow*>& rows) {
+TableUnit unit_of(const ReportTable& table, const std::vector<const ReportRow*>& rows,
+                  bool in_text) {
   std::int64_t longest = 0;
+  std::int64_t largest = 0;  // of differences
   for (const ReportRow* row : rows) {
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      if (!is_duration(table.columns[c].unit) || table.columns[c].name.empty()) continue;
-      longest = std::max(longest, std::abs(row->cells[c].value));
+      if (!is_shown(table.columns[c], in_text)) continue;
+      const std::int64_t size = std::abs(row->cells[c].value);
+      if (table.columns[c].unit == Unit::time) longest = std::max(longest, size);
+      if (table.columns[c].unit == Unit::change) largest = std::max(largest, size);
     }
   }
-  return table_unit(longest);
+  return table_unit(longest > 0 ? longest : largest);
 }
 
 std::string text_of(const ReportCell& cell, Unit unit, const TableUnit& times) {
@@ -115,6 +83,7 @@ std::string text_of(const ReportCell& cell, Unit unit) {
   if (cell.is_empty) return {};
   switch (unit) {
     case Unit::text: return cell.text;
+    case Unit::index: return std::to_string(cell.value);
     case Unit::count: return format_count(cell.value);
     case Unit::time: return format_time(cell.value);
     case Unit::change: return signed_time(cell.value);
@@ -123,40 +92,37 @@ std::string text_of(const ReportCell& cell, Unit unit) {
   }
 }
 
-std::string to_text(const ReportTable& table, std::size_t most) {
+std::string to_text(const ReportTable& table, std::size_t most, int width) {
   if (table.rows.empty()) return {};
   const std::vector<const ReportRow*> rows = shown_rows(table, most);
-  const TableUnit unit = unit_of(table, rows);
-  std::vector<LaidOut> columns = lay_out(table, rows, unit);
-  constexpr std::size_t gap = 2;  // 1 between the columns of a group
-  std::string heading;
-  for (std::size_t first = 0; first < columns.size();) {
-    const std::size_t end = end_of_group(columns, first);
-    std::size_t width = end - first - 1;
-    for (std::size_t c = first; c < end; ++c) width += columns[c].width;
-    const std::string& group = columns[first].group;
-    if (group.size() > width) columns[first].width += group.size() - width;
-    width = std::max(width, group.size());
-    const bool has_dashes = width >= group.size() + 4 && !group.empty();
-    heading += has_dashes ? fmt::format("{:-^{}}", " " + group + " ", width)
-                          : fmt::format("{:>{}}", group, width);
-    heading += std::string(gap, ' ');
-    first = end;
-  }
-  std::string out = fmt::format("{}, {}\n", table.title, unit.name) + without_end(heading);
-  for (std::size_t line = 0; line <= rows.size(); ++line) {
-    std::string text;
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      const LaidOut& own = columns[c];
-      const bool goes_on = c > 0 && !own.group.empty() && own.group == columns[c - 1].group;
-      if (c > 0) text.append(goes_on ? 1 : gap, ' ');
-      text += own.to_the_left ? fmt::format("{:<{}}", own.lines[line], own.width)
-                              : fmt::format("{:>{}}", own.lines[line], own.width);
+  const TableUnit unit = unit_of(table, rows, true);
+  std::vector<std::string> labels;
+  std::vector<ColumnGroup> groups;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const ReportColumn& column = table.columns[c];
+    if (!is_shown(column, true)) continue;
+    Column own{column.name, {}, column.unit == Unit::text};
+    for (const ReportRow* row : rows) {
+      own.cells.push_back(text_of(row->cells[c], column.unit, unit));
     }
-    out += without_end(std::move(text));
+    if (labels.empty()) {
+      std::size_t size = column.name.size();
+      for (const std::string& cell : own.cells) size = std::max(size, cell.size());
+      labels.push_back(column.name);
+      for (const std::string& cell : own.cells) {
+        labels.push_back(own.to_the_left ? cell : fmt::format("{:>{}}", cell, size));
+      }
+      continue;
+    }
+    const bool goes_on =
+        !groups.empty() && !column.group.empty() && groups.back().title == column.group;
+    if (!goes_on) groups.push_back({column.group, {}});
+    groups.back().columns.push_back(std::move(own));
   }
   const std::string rest = left_out_of(table, most);
-  return rest.empty() ? out : out + "  " + rest + "\n";
+  return fmt::format("{}, {}\n", table.title, unit.name) +
+         pipesim::table(labels, groups, static_cast<std::size_t>(width)) +
+         (rest.empty() ? "" : "  " + rest + "\n");
 }
 
 Json to_json(const ReportTable& table) {

@@ -15,9 +15,9 @@
 
 namespace pipesim {
 
-// What a column's values are: a duration and a difference of durations in nanoseconds, a fraction
-// in parts per million.
-enum class Unit : std::uint8_t { text, count, time, change, bytes, fraction };
+// What a column's values are: an index, as of a rank; a duration and a difference of durations in
+// nanoseconds; a fraction in parts per million.
+enum class Unit : std::uint8_t { text, index, count, time, change, bytes, fraction };
 
 // Of values as they are in CSV: "ns", "bytes", "ppm"; or empty.
 std::string_view name_of(Unit unit);
@@ -68,15 +68,17 @@ struct ReportTable {
 std::vector<const ReportRow*> shown_rows(const ReportTable& table, std::size_t most);
 // "the 24 that differ most, of 96; --json lists them all"; empty if all are shown.
 std::string left_out_of(const ReportTable& table, std::size_t most);
-// The unit for all durations of the rows that are shown.
-TableUnit unit_of(const ReportTable& table, const std::vector<const ReportRow*>& rows);
+// The unit for all durations of the rows that are shown: that of the longest, not of differences.
+// `in_text`: of the columns that text has.
+TableUnit unit_of(const ReportTable& table, const std::vector<const ReportRow*>& rows,
+                  bool in_text);
 // A cell's text, where durations are in a table's unit.
 std::string text_of(const ReportCell& cell, Unit unit, const TableUnit& times);
 // The same, each duration in its own unit.
 std::string text_of(const ReportCell& cell, Unit unit);
 
-// Columns side by side, headings above; empty if there are no rows.
-std::string to_text(const ReportTable& table, std::size_t most);
+// Under its title, as table() lays it out (columns.h); empty if there are no rows.
+std::string to_text(const ReportTable& table, std::size_t most, int width);
 // A list of the rows as objects.
 Json to_json(const ReportTable& table);
 
