@@ -10,8 +10,8 @@ cd "$(dirname "$0")/.."
 ledger=$PWD/tests/nightly.tsv
 
 # The parts: a function each, whose name has _ for -.
-parts=(sources shapes sanitized sanitized-fuzz threads plans layouts struck-trainings
-  stopped-trainings damaged-checkpoints examples gpu-emulated packages cuda hip)
+parts=(sources shapes sanitized sanitized-programs sanitized-fuzz threads plans layouts
+  struck-trainings stopped-trainings damaged-checkpoints examples gpu-emulated packages cuda hip)
 
 # name, date, commit, seconds, result; parts that never ran come first.
 by_age() {
@@ -91,9 +91,13 @@ sanitized() {
     ctest --test-dir $sanitized_tree -j2 --output-on-failure
 }
 
-sanitized_fuzz() {
+sanitized_programs() {
   step "build: asan-ubsan" build_sanitized
   step "100,000 random programs: asan-ubsan" random_programs $sanitized_tree
+}
+
+sanitized_fuzz() {
+  step "build: asan-ubsan" build_sanitized
   step "fuzz for five minutes each" bash tests/fuzz.sh $sanitized_tree 300
 }
 
