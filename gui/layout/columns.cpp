@@ -299,7 +299,7 @@ class RowPainter {
     std::int64_t length_ns = 0;
     for (std::size_t column = first; column < last; ++column) {
       length_ns += shared_[column].length_ns;
-      const auto* busy_ns = &busy_ns_[column * used_count_];
+      const std::int64_t* busy_ns = busy_ns_.data() + column * used_count_;
       for (Used& one : used()) one.busy_ns += *busy_ns++;
     }
     return length_ns;

@@ -200,8 +200,8 @@ class LeastTime {
       const std::int64_t backward = stage.duration_ns(splits_ ? Kind::I : Kind::B);
       rank.head = std::min(rank.head, head);
       rank.tail = std::min(rank.tail, tail);
-      rank.work += count * (forward + stage.duration_ns(Kind::B));
-      rank.work_without_weights += count * (forward + backward);
+      rank.work += times(count, forward + stage.duration_ns(Kind::B));
+      rank.work_without_weights += times(count, forward + backward);
       rank.exchange += exchange_ns(s, copy, count);
       rank.last_part = std::min(rank.last_part, last_part_ns(stage, placement_.rank_of(s, copy)));
       if (s + 1 == placement_.stages()) break;
@@ -210,18 +210,24 @@ class LeastTime {
     }
   }
 
+  // Of absurd costs at most what a rank's stages may sum to: that is no layout's best.
+  static std::int64_t times(std::int64_t count, std::int64_t ns) {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() >> 12;
+    return count > 0 && ns > most / count ? most : count * ns;
+  }
+
   // Of a stage, for so many microbatches.
   std::int64_t exchange_ns(int index, int copy, std::int64_t count) const {
     const StageCosts& stage = costs_.of(index, copy, placement_);
     const Link link = costs_.collective_link(placement_.rank_of(index, copy));
     std::int64_t sum = 0;
     if (stage.unshard.exists()) {
-      sum += gathers(index, count) *
-             (stage.unshard.latency_ns + costs_.occupied_ns(link, stage.unshard.bytes));
+      sum += times(gathers(index, count),
+                   stage.unshard.latency_ns + costs_.occupied_ns(link, stage.unshard.bytes));
     }
     if (stage.reduce.exists()) {
-      sum += (reduces_each_pass(training_) ? count : 1) *
-             (stage.reduce.latency_ns + costs_.occupied_ns(link, stage.reduce.bytes));
+      sum += times(reduces_each_pass(training_) ? count : 1,
+                   stage.reduce.latency_ns + costs_.occupied_ns(link, stage.reduce.bytes));
     }
     return sum;
   }
