@@ -13,6 +13,13 @@
 namespace pipesim {
 namespace {
 
+// Of absurd costs a lower bound still: at most what many may be summed of, and more than any device
+// has or anybody waits for.
+std::int64_t capped_product(std::int64_t count, std::int64_t each) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() >> 12;
+  return count > 0 && each > most / count ? most : count * each;
+}
+
 std::vector<HeldInstant> fullest_instants(std::span<const Action> list,
                                           const std::vector<int>& stages) {
   constexpr int weights[] = {0, 1, 2};  // of a residue, a chunk's activations being 2
@@ -200,8 +207,8 @@ class LeastTime {
       const std::int64_t backward = stage.duration_ns(splits_ ? Kind::I : Kind::B);
       rank.head = std::min(rank.head, head);
       rank.tail = std::min(rank.tail, tail);
-      rank.work += times(count, forward + stage.duration_ns(Kind::B));
-      rank.work_without_weights += times(count, forward + backward);
+      rank.work += capped_product(count, forward + stage.duration_ns(Kind::B));
+      rank.work_without_weights += capped_product(count, forward + backward);
       rank.exchange += exchange_ns(s, copy, count);
       rank.last_part = std::min(rank.last_part, last_part_ns(stage, placement_.rank_of(s, copy)));
       if (s + 1 == placement_.stages()) break;
@@ -210,24 +217,19 @@ class LeastTime {
     }
   }
 
-  // Of absurd costs at most what a rank's stages may sum to: that is no layout's best.
-  static std::int64_t times(std::int64_t count, std::int64_t ns) {
-    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() >> 12;
-    return count > 0 && ns > most / count ? most : count * ns;
-  }
-
   // Of a stage, for so many microbatches.
   std::int64_t exchange_ns(int index, int copy, std::int64_t count) const {
     const StageCosts& stage = costs_.of(index, copy, placement_);
     const Link link = costs_.collective_link(placement_.rank_of(index, copy));
     std::int64_t sum = 0;
     if (stage.unshard.exists()) {
-      sum += times(gathers(index, count),
-                   stage.unshard.latency_ns + costs_.occupied_ns(link, stage.unshard.bytes));
+      sum +=
+          capped_product(gathers(index, count),
+                         stage.unshard.latency_ns + costs_.occupied_ns(link, stage.unshard.bytes));
     }
     if (stage.reduce.exists()) {
-      sum += times(reduces_each_pass(training_) ? count : 1,
-                   stage.reduce.latency_ns + costs_.occupied_ns(link, stage.reduce.bytes));
+      sum += capped_product(reduces_each_pass(training_) ? count : 1,
+                            stage.reduce.latency_ns + costs_.occupied_ns(link, stage.reduce.bytes));
     }
     return sum;
   }
@@ -322,8 +324,8 @@ std::int64_t least_memory(const ScheduleProfile& profile, const Costs& costs,
       }
       for (std::size_t i = 0; i < stages.size(); ++i) {
         const StageCosts& stage = costs.stages[static_cast<std::size_t>(stages[i])];
-        bytes += instant.chunks[i] * stage.activation_bytes +
-                 instant.residues[i] * stage.weight_residue_bytes;
+        bytes += capped_product(instant.chunks[i], stage.activation_bytes) +
+                 capped_product(instant.residues[i], stage.weight_residue_bytes);
       }
       most = std::max(most, bytes);
     }
