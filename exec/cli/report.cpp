@@ -13,6 +13,7 @@
 #include "traces/base/text.h"
 #include "traces/metrics_json.h"
 #include "traces/print/picture.h"
+#include "traces/print/rank_table.h"
 #include "traces/print/tables.h"
 
 namespace pipesim::exec {
@@ -221,7 +222,7 @@ std::string report(const Task& task, const RunResult& result, const Terminal& te
     if (is_shown(rank)) memory.push_back(rank.memory);
   }
   return verdict(task, result, terminal) + "\n" + picture(task.training, result, terminal) + "\n" +
-         rank_table(result.metrics) + "\n" + memory_table(memory, terminal.width) +
+         rank_text(result.metrics, terminal.width) + "\n" + memory_text(memory, terminal.width) +
          wrap(sentences, terminal.width);
 }
 

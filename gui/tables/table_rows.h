@@ -61,6 +61,9 @@ class RowOf {
   Table::Row& row_;
 };
 
+// A report's table in a panel, whose rows are sorted by their values.
+Table shown(const ReportTable& report);
+
 // An instant of an iteration to the microsecond: "33012.500 ms".
 std::string instant(std::int64_t ns);
 

@@ -25,11 +25,6 @@ std::string note_without_pair(const Document& document) {
 
 const Comparison& comparison_of(const Document& document) { return document.pair->comparison; }
 
-template <typename Value>
-std::string or_empty(const std::optional<Value>& value) {
-  return value ? fmt::format("{}", *value) : std::string();
-}
-
 // A table of a pair where there is none.
 Table without_pair(const Document& document, std::string title) {
   Table table;
@@ -38,41 +33,10 @@ Table without_pair(const Document& document, std::string title) {
   return table;
 }
 
-// A report's table in a panel, whose rows are sorted by their values.
-Table shown(const ReportTable& report) {
-  Table table;
-  table.title = report.title;
-  table.title.front() = static_cast<char>(table.title.front() - 'a' + 'A');
-  std::vector<std::size_t> columns;
-  for (std::size_t c = 0; c < report.columns.size(); ++c) {
-    const ReportColumn& column = report.columns[c];
-    if (column.name.empty()) continue;
-    columns.push_back(c);
-    const std::string name = column.group.empty() ? column.name : column.group + " " + column.name;
-    table.columns.push_back(column.unit == Unit::text ? text_column(name)
-                                                      : number_column(name, name_of(column.unit)));
-  }
-  for (const ReportRow& row : report.rows) {
-    RowOf own(table);
-    for (const std::size_t c : columns) {
-      own.number(row.cells[c].value, text_of(row.cells[c], report.columns[c].unit));
-    }
-  }
-  return table;
-}
-
 // For columns; those of a table without a pair stay empty.
 std::array<std::string, 2> names_of_sides(const Document& document) {
   if (!document.pair) return {"first", "second"};
   return {name_of_side(document, predicted_side), name_of_side(document, measured_side)};
-}
-
-// An action's name where a cause is about one, else what it is about: "2F", "2", "F".
-std::string subject_of(const RootCause& cause) {
-  std::string text = or_empty(cause.stage);
-  if (cause.backward_stage) return text + " OVERLAP_F_B " + or_empty(cause.backward_stage);
-  if (cause.kind) text += *cause.kind == Kind::IDLE ? "host" : kind_name(*cause.kind);
-  return text + or_empty(cause.microbatch);
 }
 
 RowOf& add_lateness(RowOf& row, const Lateness& late) {
@@ -99,64 +63,48 @@ std::vector<Pick> picks_of(const Pair& pair, OperationId id) {
   return picks;
 }
 
-Table cause_table(const Document& document) {
+Table shown(const ReportTable& report) {
   Table table;
-  table.title = "Causes";
-  table.columns = {time_column("effect"), time_column("alone"),  text_column("term"),
-                   text_column("of"),     number_column("rank"), text_column("why")};
-  if (!document.pair) {
-    table.note = note_without_pair(document);
-    return table;
+  table.title = report.title;
+  if (!table.title.empty()) {
+    table.title.front() = static_cast<char>(table.title.front() - 'a' + 'A');
   }
-  const Comparison& comparison = comparison_of(document);
-  const ShownCauses shown = shown_causes(comparison, comparison.root_causes.size());
-  for (const std::size_t place : shown.places) {
-    const RootCause& cause = comparison.root_causes[place];
-    RowOf row(table);
-    row.change(cause.effect_ns).change(cause.alone_ns);
-    row.text(term_names[static_cast<std::size_t>(cause.term)]).text(subject_of(cause));
-    if (cause.rank < 0) {
-      row.none();
-    } else {
-      row.count(cause.rank);
+  std::vector<std::size_t> columns;
+  for (std::size_t c = 0; c < report.columns.size(); ++c) {
+    const ReportColumn& column = report.columns[c];
+    if (column.name.empty()) continue;
+    columns.push_back(c);
+    table.columns.push_back(
+        {heading_of(report, column), !is_words(column.unit), name_of(column.unit)});
+  }
+  for (const ReportRow& row : report.rows) {
+    RowOf own(table);
+    for (const std::size_t c : columns) {
+      own.number(row.cells[c].value, text_of(row.cells[c], report.columns[c].unit));
     }
-    row.text(cause.why);
-    for (const OperationId id : cause.operations) {
+  }
+  table.note = report.note;
+  return table;
+}
+
+Table cause_table(const Document& document) {
+  if (!document.pair) return without_pair(document, "Causes");
+  const Comparison& comparison = comparison_of(document);
+  const ShownCauses causes = shown_causes(comparison, comparison.root_causes.size());
+  Table table = shown(cause_table(comparison, causes));
+  for (std::size_t i = 0; i < causes.places.size(); ++i) {
+    RowOf row(table.rows[i]);
+    for (const OperationId id : comparison.root_causes[causes.places[i]].operations) {
       for (const Pick& pick : picks_of(*document.pair, id)) row.about(pick);
     }
   }
-  if (shown.others > 0) {
-    RowOf(table).change(shown.others_ns).none().none().none().none().text(shown.others_text());
-  }
-  if (comparison.noise.effect_ns != 0) {
-    RowOf(table)
-        .change(comparison.noise.effect_ns)
-        .none()
-        .text("noise")
-        .none()
-        .none()
-        .text("noise: " + noise_text(comparison));
-  }
-  table.note = comparison.root_causes.empty() ? std::string(without_causes(comparison))
-                                              : "Effect: the cause's share of the difference.";
   return table;
 }
 
 Table gap_table(const Document& document) {
-  Table table;
-  table.title = "Where the difference comes from";
-  table.columns = {text_column("term"), time_column("difference"), text_column("meaning")};
-  if (!document.pair) {
-    table.note = note_without_pair(document);
-    return table;
-  }
+  if (!document.pair) return without_pair(document, "Where the difference comes from");
   const Comparison& comparison = comparison_of(document);
-  const Gap& gap = comparison.gap;
-  for (std::size_t i = 0; i < term_count; ++i) {
-    const auto term = static_cast<Term>(i);
-    RowOf(table).text(term_names[i]).change(gap[term]).text(meaning_of(term));
-  }
-  RowOf(table).text("total").change(gap.total_ns()).text(minus_of(comparison));
+  Table table = shown(term_table(comparison));
   for (const Side side : both_sides) {
     const std::string wire = wire_in_words(comparison, side);
     if (!wire.empty()) table.note += (table.note.empty() ? "" : ". ") + wire;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include "gui/scene/run_times.h"
 #include "gui/tables/table_rows.h"
@@ -12,6 +13,7 @@
 #include "sim/report/run_report.h"
 #include "traces/flame/event_usage.h"
 #include "traces/print/input_report.h"
+#include "traces/print/rank_table.h"
 
 namespace pipesim::gui {
 namespace {
@@ -24,100 +26,88 @@ std::int64_t count_of(const Warnings& warnings) {
   return count;
 }
 
-// Of a pair's sides as the comparison has them, with clocks put right.
+// A run's ranks; of a pair's sides as the comparison has them, with clocks put right.
 struct RankNumbers {
-  std::vector<RankMetrics> ranks;
+  int trace = 0;
+  Metrics metrics;
   std::vector<MemoryPeak> peaks;
   double global_bubble = 0;
-  std::vector<std::vector<Pick>> idle;  // of each rank, before what
-};
-RankNumbers numbers_without_idle(const Document& document, int trace) {
-  if (const auto side = document.side_of(trace)) {
-    const SideResult& own = document.pair->comparison.sides[*side];
-    return {own.ranks, own.peaks, own.global_bubble, {}};
+
+  RankRun run(const Document& document) const {
+    return {name_of_run(document, trace), metrics.makespan_ns, metrics.ranks, peaks};
   }
+};
+RankNumbers numbers_of(const Document& document, int trace) {
   const OpenTrace& own = document.trace(trace);
+  if (const auto side = document.side_of(trace)) {
+    const SideResult& result = document.pair->comparison.sides[*side];
+    Metrics metrics;
+    metrics.makespan_ns = result.played.makespan_ns;
+    metrics.ranks = result.ranks;
+    return {trace, std::move(metrics), result.peaks, result.global_bubble};
+  }
   if (own.input) {
     const RecordedRun inputs = as_recorded(own.input->run, own.name);
-    const Metrics metrics = inputs.metrics(0);
-    return {metrics.ranks, memory_peaks(inputs), metrics.global_bubble(), {}};
+    Metrics metrics = inputs.metrics(0);
+    const double bubble = metrics.global_bubble();
+    return {trace, std::move(metrics), memory_peaks(inputs), bubble};
   }
   const RecordedRun& run = *own.run;
-  if (run.iterations.empty()) return {};
-  const Metrics metrics = run.metrics(run.median_iteration());
-  return {metrics.ranks, memory_peaks(run), metrics.global_bubble(), {}};
+  if (run.iterations.empty()) return {trace, {}, {}};
+  Metrics metrics = run.metrics(run.median_iteration());
+  const double bubble = metrics.global_bubble();
+  return {trace, std::move(metrics), memory_peaks(run), bubble};
 }
 
-RankNumbers numbers_of(const Document& document, int trace) {
-  RankNumbers numbers = numbers_without_idle(document, trace);
-  numbers.idle.resize(numbers.ranks.size());
-  if (numbers.ranks.empty() || document.trace(trace).input) return numbers;
-  const RecordedIteration& iteration = compared_iteration(*document.trace(trace).run);
-  for (const IdleSpan& idle : idle_times(document, trace, iteration)) {
-    auto& own = numbers.idle[static_cast<std::size_t>(idle.rank)];
-    if (idle.ended_by == iteration.end - iteration.begin || own.size() == max_picks) continue;
-    const Pick pick{trace, static_cast<Ref>(iteration.begin + idle.ended_by), true};
-    if (own.empty() || own.back() != pick) own.push_back(pick);
+// Of each rank, before what it idled.
+std::vector<std::vector<Pick>> idle_picks(const Document& document, const RankNumbers& numbers) {
+  std::vector<std::vector<Pick>> picks(numbers.metrics.ranks.size());
+  const OpenTrace& own = document.trace(numbers.trace);
+  if (picks.empty() || own.input) return picks;
+  const RecordedIteration& iteration = compared_iteration(*own.run);
+  for (const IdleSpan& idle : idle_times(document, numbers.trace, iteration)) {
+    auto& of_rank = picks[static_cast<std::size_t>(idle.rank)];
+    if (idle.ended_by == iteration.end - iteration.begin || of_rank.size() == max_picks) continue;
+    const Pick pick{numbers.trace, static_cast<Ref>(iteration.begin + idle.ended_by), true};
+    if (of_rank.empty() || of_rank.back() != pick) of_rank.push_back(pick);
   }
-  return numbers;
+  return picks;
 }
 
 }  // namespace
 
 Table bubble_table(const Document& document) {
-  Table table;
-  table.title = "Busy and idle times";
-  std::vector<std::pair<int, RankNumbers>> runs;
-  std::size_t ranks = 0;
-  std::string shares;
+  std::vector<RankNumbers> numbers;
   for (int trace = 0; trace < count_of(document); ++trace) {
     if (!document.trace(trace).run && !document.trace(trace).input) continue;
-    runs.emplace_back(trace, numbers_of(document, trace));
+    numbers.push_back(numbers_of(document, trace));
   }
-  std::ranges::stable_sort(runs, {}, [&](const auto& run) {
-    return document.side_of(run.first) == measured_side ? 1 : document.side_of(run.first) ? 0 : 2;
+  std::ranges::stable_sort(numbers, {}, [&](const RankNumbers& own) {
+    const auto side = document.side_of(own.trace);
+    return side == measured_side ? 1 : side ? 0 : 2;
   });
-  for (const auto& [trace, numbers] : runs) {
-    ranks = std::max(ranks, numbers.ranks.size());
-    shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", name_of_run(document, trace),
-                          format_percent(numbers.global_bubble));
+  std::vector<RankRun> runs;
+  std::size_t ranks = 0;
+  std::string shares;
+  for (const RankNumbers& own : numbers) {
+    runs.push_back(own.run(document));
+    ranks = std::max(ranks, own.metrics.ranks.size());
+    shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", runs.back().name,
+                          format_percent(own.global_bubble));
   }
-  // What all rows would leave empty, or say alike, has no column.
-  const bool names_runs = runs.size() != 1;
-  const bool has_peaks = runs.empty() || std::ranges::any_of(runs, [](const auto& run) {
-                           return !run.second.peaks.empty();
-                         });
-  table.columns = {number_column("rank")};
-  if (names_runs) table.columns.push_back(text_column("run"));
-  for (const char* name : {"busy", "bubble", "warm-up", "steady", "drain", "p2p"}) {
-    table.columns.push_back(time_column(name));
-  }
-  table.columns.push_back(number_column("in flight"));
-  if (has_peaks) {
-    table.columns.push_back(number_column("peak", "bytes"));
-    table.columns.push_back(text_column("peak in"));
-  }
+  std::vector<int> all(ranks);
+  std::iota(all.begin(), all.end(), 0);
+  Table table = shown(rank_table(runs, all));
+  table.title = "Busy and idle times";
+  table.note = runs.empty() ? "No run is open." : "Bubble, of all ranks' time: " + shares + ".";
+  std::vector<std::vector<std::vector<Pick>>> picks;
+  for (const RankNumbers& own : numbers) picks.push_back(idle_picks(document, own));
+  std::size_t next = 0;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    for (const auto& [trace, numbers] : runs) {
-      if (rank >= numbers.ranks.size()) continue;
-      const RankMetrics& own = numbers.ranks[rank];
-      RowOf row(table);
-      row.count(static_cast<std::int64_t>(rank));
-      if (names_runs) row.text(name_of_run(document, trace));
-      for (const Pick& pick : numbers.idle[rank]) row.about(pick);
-      row.time(own.busy_ns).time(own.bubble.total_ns());
-      row.time(own.bubble.warmup_ns).time(own.bubble.steady_ns);
-      row.time(own.bubble.drain_ns).time(own.bubble.p2p_ns).count(own.peak_activation_chunks);
-      if (!has_peaks) continue;
-      if (numbers.peaks.empty()) {
-        row.none().none();
-        continue;
-      }
-      const MemoryPeak& peak = numbers.peaks[rank];
-      row.bytes(peak.total).text(peak.action.kind == Kind::IDLE ? "" : to_text(peak.action));
+    for (auto& of_run : picks) {
+      if (rank < of_run.size()) table.rows[next++].about = std::move(of_run[rank]);
     }
   }
-  table.note = runs.empty() ? "No run is open." : "Bubble, of all ranks' time: " + shares + ".";
   return table;
 }
 

@@ -11,6 +11,7 @@
 #include "sim/cost/estimate/error_band.h"
 #include "traces/base/text.h"
 #include "traces/print/picture.h"
+#include "traces/print/rank_table.h"
 #include "traces/print/tables.h"
 
 namespace pipesim::cli {
@@ -191,9 +192,9 @@ std::string report(const PreparedPrediction& prepared, const Prediction& predict
   if (saves) sentences += save_line(*saves);
   sentences += cost_of_waiting(choice, costs, plain);
   return verdict(choice, prediction, model, terminal) + "\n" +
-         draw(timeline_of(prepared, prediction), terminal) + "\n" + rank_table(prediction.metrics) +
-         "\n" + memory_table(prediction.memory, terminal.width) + wrap(sentences, terminal.width) +
-         "\n" +
+         draw(timeline_of(prepared, prediction), terminal) + "\n" +
+         rank_text(prediction.metrics, terminal.width) + "\n" +
+         memory_text(prediction.memory, terminal.width) + wrap(sentences, terminal.width) + "\n" +
          limits_text(choice, costs, plain, flags, source, memory_cap, arguments, terminal.width);
 }
 

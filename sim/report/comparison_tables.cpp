@@ -1,10 +1,13 @@
 #include "sim/report/comparison_tables.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
+#include <fmt/format.h>
 
-#include "sim/report/words.h"
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "traces/base/text.h"
+#include "traces/print/rank_table.h"
 
 namespace pipesim {
 namespace {
@@ -17,9 +20,112 @@ std::string group_of(const Comparison& comparison, Side side) {
   return std::string(side_name(comparison, side));
 }
 
-std::int64_t ppm(double fraction) { return std::llround(std::clamp(fraction, -1e9, 1e9) * 1e6); }
+// An action's name where a cause is about one, else what it is about: "2F", "2", "F".
+std::string subject_of(const RootCause& cause) {
+  const auto or_empty = [](const std::optional<int>& value) {
+    return value ? std::to_string(*value) : std::string();
+  };
+  std::string text = or_empty(cause.stage);
+  if (cause.backward_stage) return text + " OVERLAP_F_B " + or_empty(cause.backward_stage);
+  if (cause.kind) text += *cause.kind == Kind::IDLE ? "host" : kind_name(*cause.kind);
+  return text + or_empty(cause.microbatch);
+}
+
+RankRun rank_run(const Comparison& comparison, Side side) {
+  const SideResult& own = comparison.sides[side];
+  return {group_of(comparison, side), own.played.makespan_ns, own.ranks, own.peaks,
+          comparison.collectives.of_ranks[side]};
+}
 
 }  // namespace
+
+ReportTable term_table(const Comparison& comparison) {
+  ReportTable table{
+      "",
+      "where the difference comes from",
+      {{"", "term", Unit::text}, {"", "difference", Unit::change}, {"", "meaning", Unit::prose}},
+      {}};
+  for (std::size_t i = 0; i < term_count; ++i) {
+    const auto term = static_cast<Term>(i);
+    if (!concerns(term, comparison)) continue;
+    table.add().text(term_names[i]).number(comparison.gap[term]).text(meaning_of(term));
+  }
+  table.add().text("total").number(comparison.gap.total_ns()).text(minus_of(comparison));
+  return table;
+}
+
+ReportTable cause_table(const Comparison& comparison, const ShownCauses& shown) {
+  ReportTable table{"",
+                    "causes, worst first",
+                    {{"", "effect", Unit::change},
+                     {"", "alone", Unit::change},
+                     {"", "term", Unit::text, "", false},
+                     {"", "of", Unit::text, "", false},
+                     {"", "rank", Unit::index, "", false},
+                     {"", "why", Unit::prose}},
+                    {}};
+  for (const std::size_t index : shown.places) {
+    const RootCause& cause = comparison.root_causes[index];
+    ReportRow& row = table.add().number(cause.effect_ns).number(cause.alone_ns);
+    row.text(term_names[static_cast<std::size_t>(cause.term)]).text(subject_of(cause));
+    (cause.rank < 0 ? row.none() : row.number(cause.rank)).text(cause.why);
+  }
+  if (shown.others > 0) {
+    table.add().number(shown.others_ns).none().none().none().none().text(shown.others_text());
+  }
+  if (comparison.noise.effect_ns != 0) {
+    ReportRow& row = table.add().number(comparison.noise.effect_ns).none();
+    row.text("noise").none().none().text("noise: " + noise_text(comparison));
+  }
+  table.note =
+      table.rows.empty()
+          ? std::string(without_causes(comparison))
+          : fmt::format(
+                "Effect: the cause's share of the difference; alone: how much longer the "
+                "{} takes with this cause alone as in the {}.",
+                side_noun(comparison, predicted_side), side_noun(comparison, measured_side));
+  return table;
+}
+
+ReportTable rank_table(const Comparison& comparison, const std::vector<int>& ranks) {
+  ReportTable table = rank_table(
+      {rank_run(comparison, predicted_side), rank_run(comparison, measured_side)}, ranks);
+  const auto& sides = comparison.sides;
+  table.note = fmt::format(
+      "Bubble, of all ranks' time: {} {}, {} {}.", side_name(comparison, predicted_side),
+      format_percent(sides[predicted_side].global_bubble), side_name(comparison, measured_side),
+      format_percent(sides[measured_side].global_bubble));
+  const std::string left_out =
+      left_out_ranks(ranks.size(), std::max(sides[0].ranks.size(), sides[1].ranks.size()));
+  if (!left_out.empty()) table.note += " " + left_out;
+  return table;
+}
+
+ReportTable rank_table(const Comparison& comparison, Side side) {
+  std::vector<int> all(comparison.sides[side].ranks.size());
+  std::iota(all.begin(), all.end(), 0);
+  return rank_table({rank_run(comparison, side)}, all);
+}
+
+ReportTable path_table(const Comparison& comparison) {
+  ReportTable table{"",
+                    "",
+                    {{"", "critical path", Unit::text},
+                     {"", "compute", Unit::time},
+                     {"", "transfers", Unit::time},
+                     {"", "other", Unit::time}},
+                    {}};
+  const bool has_steps = comparison.unpaired.empty();
+  if (has_steps) table.columns.push_back({"", "steps"});
+  for (const Side side : both_sides) {
+    const CriticalPath& times = comparison.sides[side].critical_path;
+    ReportRow& row = table.add().text(side_name(comparison, side)).number(times.compute_ns);
+    row.number(times.p2p_ns).number(times.other_ns);
+    if (has_steps) row.number(std::ssize(comparison.sides[side].played.critical_path));
+  }
+  if (has_steps) table.note = parting_of(comparison);
+  return table;
+}
 
 ReportTable kind_table(const Comparison& comparison) {
   ReportTable table{"stage_kinds", "durations by stage and kind", {}, {}};
@@ -53,7 +159,7 @@ ReportTable kind_table(const Comparison& comparison) {
     if (kind.predicted.p50 == 0) {
       row.none();
     } else {
-      row.number(ppm(fraction_of(kind.measured.p50 - kind.predicted.p50, kind.predicted.p50)));
+      row.fraction(fraction_of(kind.measured.p50 - kind.predicted.p50, kind.predicted.p50));
     }
     row.number(kind.sum.own_ns).number(kind.sum.launch_ns);
     row.number(kind.sum.communication_ns).number(kind.sum.inherited_ns);

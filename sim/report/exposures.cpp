@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "sim/report/words.h"
-#include "traces/print/columns.h"
-#include "traces/print/tables.h"
 
 namespace pipesim {
 namespace {
@@ -18,35 +16,22 @@ std::optional<double> change_of(const BothTimes& both) {
   return fraction_of(both[measured_side] - both[predicted_side], both[predicted_side]);
 }
 
-std::string change_text(const BothTimes& both) {
-  const auto change = change_of(both);
-  if (!change || *change == 0) return "-";
-  return *change < 10 ? with_percent(*change) : fmt::format("x {:.0f}", *change + 1);
+void add_both_columns(ReportTable& table, const std::string& group, const Comparison& comparison) {
+  for (const Side side : both_sides) {
+    table.columns.push_back({"", std::string(side_name(comparison, side)), Unit::time, group});
+  }
+  table.columns.push_back({"", "change", Unit::fraction});
 }
 
-// Both sides of a quantity, and how far they are apart, as columns.
-class PairColumns {
- public:
-  PairColumns(std::string title, const std::array<std::string_view, 2>& names)
-      : title_(std::move(title)) {
-    for (const Side side : both_sides) columns_[side].name = names[side];
+void add_both(ReportRow& row, const BothTimes& both) {
+  for (const std::int64_t ns : both) row.number(ns);
+  const auto change = change_of(both);
+  if (change && *change != 0) {
+    row.fraction(*change);
+  } else {
+    row.none();
   }
-  void add(const BothTimes& both, const TableUnit& unit, std::int64_t parts = 1) {
-    for (const Side side : both_sides) {
-      columns_[side].cells.push_back(unit.text(both[side] / parts));
-    }
-    change_.cells.push_back(change_text(both));
-  }
-  void add_to(std::vector<ColumnGroup>& groups) const {
-    groups.push_back({title_, {columns_[0], columns_[1]}});
-    groups.push_back({"", {change_}});
-  }
-
- private:
-  std::string title_;
-  std::array<Column, 2> columns_;
-  Column change_{"change", {}};
-};
+}
 
 Json both_json(const BothTimes& both) {
   return {{"predicted", both[predicted_side]},
@@ -67,6 +52,7 @@ Exposures exposures_of(const InputRun& predicted, const InputRun& measured) {
     return both;
   };
   Exposures exposures;
+  exposures.batches = std::max(predicted.program.batches, 1);
   for (const Side side : both_sides) {
     exposures.makespan[side] = metrics[side].makespan_ns;
     exposures.steady_iteration[side] = metrics[side].steady_iteration_ns;
@@ -88,40 +74,34 @@ Exposures exposures_of(const InputRun& predicted, const InputRun& measured) {
   return exposures;
 }
 
-std::string exposure_tables(const Exposures& exposures, int batches,
-                            const std::array<std::string_view, 2>& names, int width) {
-  const std::int64_t longest = std::ranges::max(exposures.makespan);
-  const TableUnit whole = table_unit(longest);
-  std::vector<std::string> labels{std::string(whole.name)};
-  PairColumns times("", names);
+ReportTable batch_table(const Exposures& exposures, const Comparison& comparison) {
+  ReportTable table{"", "", {{"", "run", Unit::text}}, {}};
+  add_both_columns(table, "", comparison);
   for (const auto& [name, both] : {std::pair{"makespan", exposures.makespan},
                                    std::pair{"a batch, steady", exposures.steady_iteration},
                                    std::pair{"busy", exposures.busy}}) {
-    labels.emplace_back(name);
-    times.add(both, whole);
+    add_both(table.add().text(name), both);
   }
-  std::vector<ColumnGroup> groups;
-  times.add_to(groups);
-  std::string text = table(labels, groups, static_cast<std::size_t>(width)) + "\n";
+  return table;
+}
 
-  const std::int64_t parts = std::max(batches, 1);
-  const TableUnit unit = table_unit(longest / parts);
-  labels = {"a batch, " + std::string(unit.name)};
-  PairColumns total("takes", names), on_compute("busy or exposed", names);
+ReportTable exposure_table(const Exposures& exposures, const Comparison& comparison) {
+  ReportTable table{"", "", {{"", "a batch", Unit::text}}, {}};
+  add_both_columns(table, "takes", comparison);
+  add_both_columns(table, "busy or exposed", comparison);
+  const auto add = [&](std::string_view name, const BothTimes& total, const BothTimes& compute) {
+    ReportRow& row = table.add().text(name);
+    for (BothTimes both : {total, compute}) {
+      for (std::int64_t& ns : both) ns /= exposures.batches;
+      add_both(row, both);
+    }
+  };
   for (const Exposures::KindRow& row : exposures.kinds) {
-    labels.emplace_back(kind_name(row.kind));
-    total.add(row.total, unit, parts);
-    on_compute.add({row.busy[0] + row.exposed[0], row.busy[1] + row.exposed[1]}, unit, parts);
+    add(kind_name(row.kind), row.total,
+        {row.busy[0] + row.exposed[0], row.busy[1] + row.exposed[1]});
   }
-  for (const Exposures::WaitRow& row : exposures.waits) {
-    labels.emplace_back(row.name);
-    total.add({}, unit);
-    on_compute.add(row.exposed, unit, parts);
-  }
-  groups.clear();
-  total.add_to(groups);
-  on_compute.add_to(groups);
-  return text + table(labels, groups, static_cast<std::size_t>(width));
+  for (const Exposures::WaitRow& row : exposures.waits) add(row.name, {}, row.exposed);
+  return table;
 }
 
 void add_exposures(Json& json, const Exposures& exposures, const InputProgram& program) {

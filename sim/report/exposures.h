@@ -10,9 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/compare/operations.h"
+#include "sim/compare/comparison.h"
 #include "traces/base/json.h"
 #include "traces/input_run.h"
+#include "traces/print/report_table.h"
 
 namespace pipesim {
 
@@ -31,6 +32,7 @@ struct Exposures {
     BothTimes exposed{};
   };
 
+  int batches = 1;
   BothTimes makespan{}, steady_iteration{}, busy{};
   std::vector<KindRow> kinds;  // that either run has
   std::vector<WaitRow> waits;
@@ -39,9 +41,9 @@ struct Exposures {
 // Expects runs of one program.
 Exposures exposures_of(const InputRun& predicted, const InputRun& measured);
 
-// As two tables; `names` are the sides'.
-std::string exposure_tables(const Exposures& exposures, int batches,
-                            const std::array<std::string_view, 2>& names, int width);
+// The run as a whole, and per batch what each kind takes and what of that is on compute streams.
+ReportTable batch_table(const Exposures& exposures, const Comparison& comparison);
+ReportTable exposure_table(const Exposures& exposures, const Comparison& comparison);
 // Adds the keys that a `pipesim-comparison` of input pipelines has beside others.
 void add_exposures(Json& json, const Exposures& exposures, const InputProgram& program);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <map>
 
 #include "sim/report/comparison_tables.h"
@@ -48,60 +49,64 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-// A table whose first `names` columns are text, the others numbers. Cells are HTML.
-class Table {
- public:
-  Table(std::size_t names, const std::vector<std::string>& heads) : names_(names) {
-    html_ = "<div class=\"wide\"><table>\n<thead><tr>";
-    for (std::size_t i = 0; i < heads.size(); ++i) cell("th", i, heads[i]);
-    html_ += "</tr></thead>\n<tbody>\n";
-  }
-  void add(const std::vector<std::string>& cells, std::string_view attributes = {}) {
-    html_ += fmt::format("<tr{}>", attributes);
-    for (std::size_t i = 0; i < cells.size(); ++i) cell("td", i, cells[i]);
-    html_ += "</tr>\n";
-  }
-  std::string finish() { return std::move(html_) + "</tbody></table></div>\n"; }
-
- private:
-  void cell(std::string_view tag, std::size_t column, const std::string& text) {
-    html_ += fmt::format("<{}{}>{}</{}>", tag, column < names_ ? "" : " class=\"n\"", text, tag);
-  }
-
-  std::size_t names_;
-  std::string html_;
+// What the page adds to a table's rows, by their index.
+struct Dress {
+  std::function<std::string(std::size_t)> bars = {};        // in a column behind the others,
+  std::string bars_name = {};                               // under this heading
+  std::function<std::string(std::size_t)> attributes = {};  // of the row's element
+  bool has_buttons = false;                                 // for the last cells of these
 };
 
 // A report's table; rows that are left out are counted below it.
-std::string to_html(const ReportTable& table, std::size_t most) {
+std::string to_html(const ReportTable& table, std::size_t most, const Dress& dress = {}) {
   const std::vector<const ReportRow*> rows = shown_rows(table, most);
   const TableUnit unit = unit_of(table, rows, false);
-  std::vector<std::size_t> shown;
-  std::size_t texts = 0;  // after the numbers that a row is of
-  std::vector<std::string> heads;
+  bool has_times = false;
+  std::string out = "<div class=\"wide\"><table>\n<thead><tr>";
+  const auto add = [&](std::string_view tag, std::string_view of, const std::string& html) {
+    out += fmt::format("<{0}{1}>{2}</{0}>", tag, of.empty() ? "" : fmt::format(" class=\"{}\"", of),
+                       html);
+  };
+  // The first column names its row, whatever its values are.
+  const auto class_of = [&](std::size_t column) {
+    const Unit own = table.columns[column].unit;
+    return own == Unit::prose ? "p" : column > 0 && !is_words(own) ? "n" : "";
+  };
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const ReportColumn& column = table.columns[c];
     if (column.name.empty()) continue;
-    shown.push_back(c);
-    heads.push_back(column.group.empty() ? column.name : column.group + " " + column.name);
-    if (column.unit == Unit::text) texts = shown.size();
+    add("th", class_of(c), escape(heading_of(table, column)));
+    has_times = has_times || is_duration(column.unit);
   }
-  Table html(std::max<std::size_t>(texts, 1), heads);
+  if (dress.bars) add("th", "", dress.bars_name);
+  out += "</tr></thead>\n<tbody>\n";
   for (const ReportRow* row : rows) {
-    std::vector<std::string> cells;
-    for (const std::size_t c : shown) {
+    const auto index = static_cast<std::size_t>(row - table.rows.data());
+    const std::string attributes = dress.attributes ? dress.attributes(index) : "";
+    out += fmt::format("<tr{}>", attributes);
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const ReportColumn& column = table.columns[c];
+      if (column.name.empty()) continue;
       const ReportCell& cell = row->cells[c];
-      cells.push_back(escape(text_of(cell, table.columns[c].unit, unit)));
+      std::string html = escape(text_of(cell, column.unit, unit));
       constexpr std::int64_t little_ppm = 10'000;
-      if (table.columns[c].unit != Unit::fraction || std::abs(cell.value) < little_ppm) continue;
-      cells.back() = fmt::format("<span class=\"{}\">{}</span>", cell.value > 0 ? "late" : "early",
-                                 cells.back());
+      if (column.unit == Unit::fraction && std::abs(cell.value) >= little_ppm) {
+        html = fmt::format("<span class=\"{}\">{}</span>", cell.value > 0 ? "late" : "early", html);
+      }
+      if (dress.has_buttons && c + 1 == table.columns.size() && !attributes.empty()) {
+        html = "<button type=\"button\" aria-pressed=\"false\">" + html + "</button>";
+      }
+      add("td", class_of(c), html);
     }
-    html.add(cells);
+    if (dress.bars) add("td", "", "<div class=\"bars\">" + dress.bars(index) + "</div>");
+    out += "</tr>\n";
   }
-  const std::string rest = left_out_of(table, most);
-  return fmt::format("<p class=\"unit\">times in {}</p>\n", unit.name) + html.finish() +
-         (rest.empty() ? "" : fmt::format("<p>{}</p>\n", escape(rest)));
+  out += "</tbody></table></div>\n";
+  if (has_times) out = fmt::format("<p class=\"unit\">times in {}</p>\n", unit.name) + out;
+  for (const std::string& text : {left_out_of(table, most), table.note}) {
+    if (!text.empty()) out += fmt::format("<p>{}</p>\n", escape(text));
+  }
+  return out;
 }
 
 // A bar from one share of the width to another, in percent.
@@ -147,70 +152,48 @@ std::string waterfall(const Comparison& comparison) {
   const std::int64_t start = comparison.sides[predicted_side].makespan_ns;
   std::int64_t least = start;
   std::int64_t most = start;
-  std::int64_t largest = 0;
   std::int64_t now = start;
   for (const std::int64_t ns : comparison.gap.terms) {
     now += ns;
     least = std::min(least, now);
     most = std::max(most, now);
-    largest = std::max(largest, std::abs(ns));
   }
   // A tenth of the width on either side.
   const auto place = [&](std::int64_t ns) {
     return most == least ? 0.1 : 0.1 + 0.8 * fraction_of(ns - least, most - least);
   };
-  const TableUnit unit = table_unit(largest);
-  Table table(2, {"", "", fmt::format("difference, {}", unit.name), ""});
-  const auto end_row = [&](std::string_view name, std::int64_t ns) {
-    table.add({std::string(name), "makespan", format_time(ns),
-               "<div class=\"bars\">" + bar("end", place(ns), place(ns)) + "</div>"},
-              " class=\"total\"");
+  const auto step = [&](std::int64_t from, std::int64_t to) {
+    if (from == to) return std::string();
+    return bar(to > from ? "late" : "early", place(std::min(from, to)), place(std::max(from, to)));
   };
-  end_row(side_name(comparison, predicted_side), start);
+  // The total begins where the first run ends.
+  std::vector<std::string> bars;
   now = start;
   for (std::size_t i = 0; i < term_count; ++i) {
     if (!concerns(static_cast<Term>(i), comparison)) continue;
     const std::int64_t ns = comparison.gap.terms[i];
-    const double from = place(std::min(now, now + ns));
-    const double to = place(std::max(now, now + ns));
+    bars.push_back(step(now, now + ns));
     now += ns;
-    table.add(
-        {std::string(term_names[i]), std::string(meaning_of(static_cast<Term>(i))),
-         change(ns, unit),
-         ns == 0 ? ""
-                 : "<div class=\"bars\">" + bar(ns > 0 ? "late" : "early", from, to) + "</div>"},
-        ns == 0 ? " class=\"none\"" : "");
   }
-  end_row(side_name(comparison, measured_side), now);
-  return table.finish();
+  bars.push_back(step(start, now));
+  const ReportTable table = term_table(comparison);
+  return to_html(table, no_limit,
+                 {.bars = [&](std::size_t row) { return bars[row]; },
+                  .attributes = [&](std::size_t row) -> std::string {
+                    if (row + 1 == bars.size()) return " class=\"total\"";
+                    return bars[row].empty() ? " class=\"none\"" : "";
+                  }});
 }
 
 std::string causes(const Comparison& comparison) {
-  const auto& list = comparison.root_causes;
-  if (list.empty()) return fmt::format("<p>{}</p>\n", without_causes(comparison));
-  const ShownCauses shown = shown_causes(comparison, list.size());
-  std::int64_t largest = std::abs(shown.others_ns);
-  for (const std::size_t i : shown.places) {
-    largest = std::max({largest, std::abs(list[i].effect_ns), std::abs(list[i].alone_ns)});
-  }
-  const TableUnit unit = table_unit(largest);
-  Table table(2, {"cause", "term", fmt::format("share, {}", unit.name),
-                  fmt::format("alone, {}", unit.name)});
-  for (const std::size_t i : shown.places) {
-    table.add({fmt::format("<button type=\"button\" aria-pressed=\"false\">{}</button>",
-                           escape(list[i].why)),
-               std::string(term_names[static_cast<std::size_t>(list[i].term)]),
-               change(list[i].effect_ns, unit), change(list[i].alone_ns, unit)},
-              fmt::format(" data-cause=\"{}\"", i));
-  }
-  if (shown.others > 0) {
-    table.add({shown.others_text(), "", change(shown.others_ns, unit), ""});
-  }
-  if (comparison.noise.effect_ns != 0) {
-    table.add(
-        {"noise: " + noise_text(comparison), "", change(comparison.noise.effect_ns, unit), ""});
-  }
-  return table.finish();
+  const ShownCauses shown = shown_causes(comparison, comparison.root_causes.size());
+  return to_html(cause_table(comparison, shown), no_limit,
+                 {.attributes =
+                      [&](std::size_t row) {
+                        if (row >= shown.places.size()) return std::string();
+                        return fmt::format(" data-cause=\"{}\"", shown.places[row]);
+                      },
+                  .has_buttons = true});
 }
 
 // ---- Tables
@@ -220,28 +203,12 @@ std::string exposures(const RecordedRun& predicted, const RecordedRun& measured,
                       const Comparison& comparison) {
   if (!predicted.inputs) return {};
   const Exposures both = exposures_of(*predicted.inputs, *measured.inputs);
-  const TableUnit unit = table_unit(std::ranges::max(both.makespan));
-  const std::string first(side_name(comparison, predicted_side));
-  const std::string second(side_name(comparison, measured_side));
-  Table table(1, {"compute streams", first, second, "takes: " + first, "takes: " + second});
-  for (const Exposures::KindRow& row : both.kinds) {
-    table.add({std::string(kind_name(row.kind)), unit.text(row.busy[0] + row.exposed[0]),
-               unit.text(row.busy[1] + row.exposed[1]), unit.text(row.total[0]),
-               unit.text(row.total[1])});
-  }
-  for (const Exposures::WaitRow& row : both.waits) {
-    table.add(
-        {std::string(row.name), unit.text(row.exposed[0]), unit.text(row.exposed[1]), "", ""});
-  }
-  return fmt::format(
-             "\n<section>\n<h2>Busy, or exposed by what they waited for</h2>\n"
-             "<p class=\"unit\">times of the whole run in {}, means over ranks</p>\n",
-             unit.name) +
-         table.finish() + "</section>\n";
+  return "\n<section>\n<h2>Busy, or exposed by what they waited for: means over ranks</h2>\n" +
+         to_html(exposure_table(both, comparison), no_limit) + "</section>\n";
 }
 
 std::string bubble_bars(const RankMetrics& rank, std::int64_t makespan_ns) {
-  std::string out = "<div class=\"bars\">";
+  std::string out;
   double from = 0;
   const auto add = [&](std::string_view name, std::int64_t ns) {
     const double to = from + fraction_of(ns, makespan_ns);
@@ -252,64 +219,34 @@ std::string bubble_bars(const RankMetrics& rank, std::int64_t makespan_ns) {
   for (std::size_t kind = 0; kind < bubble_names.size(); ++kind) {
     add(bubble_names[kind], rank.bubble.by_kind()[kind]);
   }
-  return out + "</div>";
+  return out;
 }
 
 std::string bubbles(const Comparison& comparison) {
   const auto& sides = comparison.sides;
   const std::int64_t longest =
       std::max(sides[predicted_side].played.makespan_ns, sides[measured_side].played.makespan_ns);
-  const TableUnit unit = table_unit(longest);
-  const bool bytes =
-      std::ranges::any_of(sides, [](const SideResult& side) { return !side.peaks.empty(); });
-  std::vector<std::string> heads{"rank", "", "busy"};
-  for (const std::string_view name : bubble_names) {
-    heads.push_back(fmt::format("<b class=\"{0}\"></b>{0}", name));
-  }
-  heads.insert(heads.end(), {"all", std::string(held_name(comparison))});
-  if (bytes) heads.insert(heads.end(), {"peak", "peak at"});
-  Table table(2, heads);
+  std::vector<std::string> bars;
+  std::vector<bool> is_first;
   const std::vector<int> shown = pictured_ranks(comparison);
   for (const int r : shown) {
     for (const Side side : both_sides) {
       const auto at = static_cast<std::size_t>(r);
       if (at >= sides[side].ranks.size()) continue;
-      const RankMetrics& rank = sides[side].ranks[at];
-      std::vector<std::string> cells{side == predicted_side ? std::to_string(r) : "",
-                                     std::string(side_name(comparison, side)),
-                                     unit.text(rank.busy_ns)};
-      for (const std::int64_t ns : rank.bubble.by_kind()) cells.push_back(unit.text(ns));
-      cells.push_back(bubble_bars(rank, longest));
-      cells.push_back(format_count(rank.peak_activation_chunks));
-      if (bytes) {
-        const auto& peaks = sides[side].peaks;
-        cells.push_back(peaks.empty() ? "" : format_bytes(peaks[at].total));
-        const bool is_known = !peaks.empty() && peaks[at].action.kind != Kind::IDLE;
-        cells.push_back(is_known ? to_text(peaks[at].action) : "");
-      }
-      table.add(cells, side == predicted_side ? " class=\"first\"" : "");
+      bars.push_back(bubble_bars(sides[side].ranks[at], longest));
+      is_first.push_back(side == predicted_side);
     }
   }
-  std::string out = fmt::format("<p class=\"unit\">times in {}</p>\n", unit.name) + table.finish();
-  const std::size_t all = std::max(sides[0].ranks.size(), sides[1].ranks.size());
-  if (shown.size() < all) {
-    out += fmt::format("<p>{} of {} ranks; <code>--json</code> has all.</p>\n", shown.size(), all);
+  std::string key;
+  for (const std::string_view name : bubble_names) {
+    key += fmt::format("<b class=\"{0}\"></b>{0} ", name);
   }
-  return out;
-}
-
-std::string critical_paths_html(const Comparison& comparison) {
-  Table table(1, {"", "compute", "transfers", "other", "steps"});
-  for (const Side side : both_sides) {
-    const CriticalPath& times = comparison.sides[side].critical_path;
-    table.add({std::string(side_name(comparison, side)), format_time(times.compute_ns),
-               format_time(times.p2p_ns), format_time(times.other_ns),
-               format_count(
-                   static_cast<std::int64_t>(comparison.sides[side].played.critical_path.size()))});
-  }
-  std::string parting = parting_of(comparison);
-  parting.front() = parting.front() == 't' ? 'T' : 'B';
-  return table.finish() + fmt::format("<p>{}.</p>\n", escape(parting));
+  return to_html(
+      rank_table(comparison, shown), no_limit,
+      {.bars = [&](std::size_t row) { return bars[row]; },
+       .bars_name = key,
+       .attributes =
+           [&](std::size_t row) { return std::string(is_first[row] ? " class=\"first\"" : ""); }});
 }
 
 // Each iteration's makespan as a dot, p10 to p90 as a box, and that of the first run as a line,
@@ -453,7 +390,7 @@ std::string comparison_html(const RecordedRun& predicted, const RecordedRun& mea
                {"others", sections({collective_table(comparison), save_table(comparison)})},
                {"exposures", exposures(predicted, measured, comparison)},
                {"bubbles", bubbles(comparison)},
-               {"critical_paths", critical_paths_html(comparison)},
+               {"critical_paths", to_html(path_table(comparison), no_limit)},
                {"facts", facts(predicted, measured, comparison)},
                {"iterations", iterations(measured, comparison)},
                {"clocks", clocks(measured, comparison)}});

@@ -24,30 +24,6 @@ Json of_both(const Comparison& comparison, Value value) {
   return json;
 }
 
-Json ranks_json(const SideResult& side, const std::vector<CollectiveTimes>& collectives) {
-  Json list = Json::array();
-  for (std::size_t r = 0; r < side.ranks.size(); ++r) {
-    const RankMetrics& rank = side.ranks[r];
-    Json one;
-    one["rank"] = r;
-    one["busy_ns"] = rank.busy_ns;
-    one["bubble_ns"] = bubble_json(rank.bubble);
-    if (r < collectives.size() && collectives[r].total_ns > 0) {
-      one["collective_ns"] = collectives[r].total_ns;
-      one["exposed_collective_ns"] = collectives[r].exposed_ns();
-    }
-    one["peak_activation_chunks"] = rank.peak_activation_chunks;
-    if (!side.peaks.empty()) {
-      const MemoryPeak& peak = side.peaks[r];
-      one["peak_memory_bytes"] = peak.total;
-      one["peak_action"] =
-          peak.action.kind == Kind::IDLE ? Json(nullptr) : Json(to_text(peak.action));
-    }
-    list.append(one);
-  }
-  return list;
-}
-
 Json divergence(const Comparison& comparison) {
   if (!comparison.divergence) return nullptr;
   const Divergence& parting = *comparison.divergence;
@@ -143,8 +119,7 @@ std::string comparison_json(const RecordedRun& predicted, const RecordedRun& mea
   });
   json["critical_path"]["parting"] = divergence(comparison);
   for (const Side side : both_sides) {
-    json["ranks"][side_keys[side]] =
-        ranks_json(comparison.sides[side], comparison.collectives.of_ranks[side]);
+    json["ranks"][side_keys[side]] = to_json(rank_table(comparison, side));
   }
   const auto add = [&](const ReportTable& table) { json[table.key] = to_json(table); };
   add(kind_table(comparison));

@@ -14,6 +14,7 @@
 #include "traces/metrics_json.h"
 #include "traces/print/input_report.h"
 #include "traces/print/picture.h"
+#include "traces/print/rank_table.h"
 #include "traces/print/tables.h"
 
 namespace pipesim {
@@ -45,7 +46,7 @@ std::string run_report(const RecordedRun& run, const Terminal& terminal) {
     return input_tables(*run.inputs, measure(*run.inputs), terminal) + "\n" +
            wrap(critical_path_line(metrics), terminal.width);
   }
-  return draw(timeline_of(run), terminal) + "\n" + rank_table(metrics) + "\n" +
+  return draw(timeline_of(run), terminal) + "\n" + rank_text(metrics, terminal.width) + "\n" +
          wrap(bubble_lines(metrics) + critical_path_line(metrics), terminal.width);
 }
 

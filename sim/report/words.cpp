@@ -147,10 +147,6 @@ std::string verdict_of(const Comparison& comparison) {
   return sentence + work;
 }
 
-std::string_view held_name(const Comparison& comparison) {
-  return comparison.operations.of_inputs() ? "batches" : "chunks";
-}
-
 std::string minus_of(const Comparison& comparison) {
   return fmt::format("{} minus {}", side_name(comparison, measured_side),
                      side_name(comparison, predicted_side));
@@ -228,7 +224,7 @@ std::string_view meaning_of(Term term) {
 }
 
 std::string parting_of(const Comparison& comparison) {
-  if (!comparison.divergence) return "both follow the same actions";
+  if (!comparison.divergence) return "Both follow the same actions.";
   const Divergence& parting = *comparison.divergence;
   const auto name = [&](const Action& action) {
     const bool has_rank = comparison.operations.of_inputs();  // which is its stage
@@ -238,7 +234,7 @@ std::string parting_of(const Comparison& comparison) {
     return parting.next[side] ? "with " + name(*parting.next[side]) : std::string("no further");
   };
   return fmt::format(
-      "they part {}: {} continues {}, {} {}",
+      "They part {}: {} continues {}, {} {}.",
       parting.last_common ? "after " + name(*parting.last_common) : std::string("at the start"),
       side_name(comparison, predicted_side), next(predicted_side),
       side_name(comparison, measured_side), next(measured_side));

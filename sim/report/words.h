@@ -23,8 +23,6 @@ std::string_view meaning_of(Term term);
 bool concerns(Term term, const Comparison& comparison);
 // A row's kind: "F", "OVERLAP_F_B", or for the host's calls "CALL".
 std::string_view label_of(const StageKind& row);
-// What a rank holds at its peak, in seven letters: "chunks", of input pipelines "batches".
-std::string_view held_name(const Comparison& comparison);
 // "measured minus predicted", by the sources of both sides.
 std::string minus_of(const Comparison& comparison);
 // Whether the prediction's durations are off throughout, and its costs are not calibrated.
@@ -41,7 +39,7 @@ struct ShownCauses {
 ShownCauses shown_causes(const Comparison& comparison, std::size_t most);
 // The text for when no cause is named.
 std::string_view without_causes(const Comparison& comparison);
-// Where the critical paths diverge.
+// Where the critical paths diverge, as a sentence.
 std::string parting_of(const Comparison& comparison);
 
 // For how many messages of a side time on the wire can't be told from waiting; empty if for none.

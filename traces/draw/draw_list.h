@@ -51,7 +51,8 @@ struct DrawList {
     Rgb colour = 0;
     int width = 1;
     bool dashed = false;
-    bool arrow = false;  // a head at the second end
+    bool arrow = false;      // a head at the second end
+    std::string title = {};  // as a box's
   };
   enum class Align : std::uint8_t { left, centre, right };
   // Within a box, in its vertical middle; cut off at its sides, never wrapped.

@@ -11,16 +11,20 @@
 namespace pipesim {
 namespace {
 
+void end_element(Buffer& out, const char* name, const std::string& title) {
+  if (title.empty()) {
+    add(out, "/>\n");
+  } else {
+    add(out, "><title>{}</title></{}>\n", xml_text(title), name);
+  }
+}
+
 void add_box(Buffer& out, const DrawList::Box& box) {
   if (box.filled) {
     add(out, R"(<rect x="{}" y="{}" width="{}" height="{}" fill="#{:06x}")", box.x, box.y,
         box.width, box.height, box.fill);
     if (box.opacity != 255) add(out, R"( fill-opacity="{:.3f}")", box.opacity / 255.0);
-    if (box.title.empty()) {
-      add(out, "/>\n");
-    } else {
-      add(out, "><title>{}</title></rect>\n", xml_text(box.title));
-    }
+    end_element(out, "rect", box.title);
   }
   if (box.framed && box.width > 0 && box.height > 0) {
     add(out,
@@ -83,7 +87,7 @@ void add_line(Buffer& out, const DrawList::Line& line) {
   add(out, R"(<line x1="{}.5" y1="{}.5" x2="{}.5" y2="{}.5" stroke="#{:06x}" stroke-width="{}")",
       line.x1, line.y1, line.x2, line.y2, line.colour, line.width);
   if (line.dashed) add(out, R"( stroke-dasharray="6 4")");
-  add(out, "/>\n");
+  end_element(out, "line", line.title);
   const double x = line.x2 - line.x1;
   const double y = line.y2 - line.y1;
   const double length = std::hypot(x, y);

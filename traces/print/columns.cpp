@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <span>
 
+#include "traces/print/terminal.h"
+
 namespace pipesim {
 namespace {
 
@@ -26,8 +28,9 @@ std::size_t width_of(const ColumnGroup& group, std::size_t gap) {
 
 bool has_value(std::span<const ColumnGroup> groups, std::size_t row) {
   return std::ranges::any_of(groups, [&](const ColumnGroup& group) {
-    return std::ranges::any_of(group.columns,
-                               [&](const Column& column) { return column.cells[row] != "-"; });
+    return std::ranges::any_of(group.columns, [&](const Column& column) {
+      return !column.cells[row].empty() && column.cells[row] != "-";
+    });
   });
 }
 
@@ -37,9 +40,23 @@ std::string title_of(const ColumnGroup& group, std::size_t gap) {
   return fmt::format("{:-^{}}", " " + group.title + " ", inner);
 }
 
+// Wrapped behind a margin that something else fills in the first line; below that, where little
+// room is left.
+std::string hanging(const std::string& text, std::size_t margin, std::size_t width) {
+  constexpr std::size_t least = 30;
+  constexpr std::size_t min_margin = 6;
+  const bool is_beside = width >= margin + least;
+  if (!is_beside) margin = min_margin;
+  std::string wrapped = (is_beside ? "" : "\n") + wrap(text, static_cast<int>(width - margin));
+  for (std::size_t at = 0; (at = wrapped.find('\n', at)) != std::string::npos; at += margin) {
+    wrapped.insert(++at, margin, ' ');
+  }
+  return wrapped;
+}
+
 // Groups side by side.
 std::string page(const std::vector<std::string>& labels, std::span<const ColumnGroup> groups,
-                 std::size_t margin, std::size_t gap) {
+                 std::size_t margin, std::size_t gap, const ProseColumn& prose, std::size_t width) {
   std::string titles(margin, ' ');
   std::vector<std::string> lines;
   for (const std::string& label : labels) lines.push_back(fmt::format("{:<{}}", label, margin));
@@ -67,9 +84,19 @@ std::string page(const std::vector<std::string>& labels, std::span<const ColumnG
     if (!line.empty()) out += line + "\n";
   };
   add(titles);
-  add(lines[0]);
+  if (prose.cells.empty()) {
+    add(lines[0]);
+    for (std::size_t row = 0; row + 1 < lines.size(); ++row) {
+      if (has_value(groups, row)) add(lines[row + 1]);
+    }
+    return out;
+  }
+  const std::string between(wide_gap, ' ');
+  add(lines[0] + between + prose.name);
   for (std::size_t row = 0; row + 1 < lines.size(); ++row) {
-    if (has_value(groups, row)) add(lines[row + 1]);
+    if (!has_value(groups, row) && prose.cells[row].empty()) continue;
+    const std::string& line = lines[row + 1];
+    add(line + between + hanging(prose.cells[row], line.size() + wide_gap, width));
   }
   return out;
 }
@@ -77,10 +104,11 @@ std::string page(const std::vector<std::string>& labels, std::span<const ColumnG
 }  // namespace
 
 std::string table(const std::vector<std::string>& labels, const std::vector<ColumnGroup>& groups,
-                  std::size_t width) {
+                  std::size_t width, const ProseColumn& prose) {
   std::size_t margin = labels.front().size();
   for (std::size_t row = 0; row + 1 < labels.size(); ++row) {
-    if (has_value(groups, row)) margin = std::max(margin, labels[row + 1].size());
+    if (!prose.cells.empty() || has_value(groups, row))
+      margin = std::max(margin, labels[row + 1].size());
   }
   const auto width_with = [&](std::size_t gap) {
     std::size_t used = margin;
@@ -96,8 +124,9 @@ std::string table(const std::vector<std::string>& labels, const std::vector<Colu
       used += width_of(groups[last], gap);
       if (last > first && used > width) break;
     }
-    out += (out.empty() ? "" : "\n") +
-           page(labels, std::span(groups).subspan(first, last - first), margin, gap);
+    out += (out.empty() ? "" : "\n") + page(labels, std::span(groups).subspan(first, last - first),
+                                            margin, gap,
+                                            last == groups.size() ? prose : ProseColumn{}, width);
     first = last;
   }
   return out;

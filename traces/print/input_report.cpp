@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "traces/base/text.h"
-#include "traces/print/columns.h"
 #include "traces/print/input_picture.h"
-#include "traces/print/picture.h"
-#include "traces/print/tables.h"
+#include "traces/print/rank_table.h"
+#include "traces/print/timeline_panel.h"
 
 namespace pipesim {
 namespace {
@@ -29,34 +29,38 @@ std::int64_t mean_over_ranks(const InputMetrics& metrics, Value value) {
   return metrics.ranks.empty() ? 0 : sum / static_cast<std::int64_t>(metrics.ranks.size());
 }
 
-std::string share_of(std::int64_t part, std::int64_t whole) {
-  return part == 0 || whole == 0
-             ? "-"
-             : format_percent(static_cast<double>(part) / static_cast<double>(whole));
+double fraction_of(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// One group each, so that they may go to different pages.
-std::vector<ColumnGroup> apart(const std::vector<Column>& columns) {
-  std::vector<ColumnGroup> groups;
-  for (const Column& column : columns) groups.push_back({"", {column}});
-  return groups;
+std::string share_of(std::int64_t part, std::int64_t whole) {
+  return part == 0 ? "-" : format_percent(fraction_of(part, whole));
 }
+
+// What compute streams wait for beside results.
+constexpr std::array<std::pair<std::string_view, std::int64_t InputMetrics::Rank::*>, 4> waits{
+    {{"host", &InputMetrics::Rank::host_ns},
+     {"other ranks", &InputMetrics::Rank::skew_ns},
+     {"unexplained", &InputMetrics::Rank::other_ns},
+     {"drain", &InputMetrics::Rank::drain_ns}}};
 
 // The time of a batch, as a mean over ranks and batches, including fill and drain.
-std::string kind_table(const InputRun& run, const InputMetrics& metrics, int width) {
+ReportTable kind_table(const InputRun& run, const InputMetrics& metrics) {
   const auto batches = std::max<std::int64_t>(run.program.batches, 1);
-  TableUnit unit = table_unit(metrics.makespan_ns / batches);
-  std::vector<std::string> labels{"a batch, " + std::string(unit.name)};
-  Column total{"total", {}}, busy{"busy", {}}, hidden{"hidden", {}}, exposed{"exposed", {}},
-      share{"of all time", {}};
+  ReportTable table{"",
+                    "",
+                    {{"", "a batch", Unit::text},
+                     {"", "total", Unit::time},
+                     {"", "busy", Unit::time},
+                     {"", "hidden", Unit::time},
+                     {"", "exposed", Unit::time},
+                     {"", "of all time", Unit::share}},
+                    {}};
   const auto add = [&](std::string_view name, std::int64_t all_ns, std::int64_t busy_ns,
                        std::int64_t exposed_ns, std::int64_t hidden_ns) {
-    labels.emplace_back(name);
-    total.cells.push_back(unit.text(all_ns / batches));
-    busy.cells.push_back(unit.text(busy_ns / batches));
-    hidden.cells.push_back(unit.text(hidden_ns / batches));
-    exposed.cells.push_back(unit.text(exposed_ns / batches));
-    share.cells.push_back(share_of(busy_ns + exposed_ns, metrics.makespan_ns));
+    ReportRow& row = table.add().text(name);
+    for (const std::int64_t ns : {all_ns, busy_ns, hidden_ns, exposed_ns}) row.number(ns / batches);
+    row.fraction(fraction_of(busy_ns + exposed_ns, metrics.makespan_ns));
   };
   for (const Kind kind : input_kinds) {
     const auto mean = [&](auto times) {
@@ -68,50 +72,37 @@ std::string kind_table(const InputRun& run, const InputMetrics& metrics, int wid
         mean(&InputMetrics::Rank::exposed),
         mean_over_ranks(metrics, [&](const auto& rank) { return rank.hidden_ns(kind); }));
   }
-  const auto add_wait = [&](std::string_view name, std::int64_t InputMetrics::Rank::*part) {
-    const std::int64_t mean =
-        mean_over_ranks(metrics, [&](const auto& rank) { return rank.*part; });
-    add(name, 0, 0, mean, 0);
-  };
-  add_wait("host", &InputMetrics::Rank::host_ns);
-  add_wait("other ranks", &InputMetrics::Rank::skew_ns);
-  add_wait("unexplained", &InputMetrics::Rank::other_ns);
-  add_wait("drain", &InputMetrics::Rank::drain_ns);
-  return table(labels, apart({total, busy, hidden, exposed, share}),
-               static_cast<std::size_t>(width));
+  for (const auto& [name, part] : waits) {
+    add(name, 0, 0, mean_over_ranks(metrics, [&](const auto& rank) { return rank.*part; }), 0);
+  }
+  return table;
 }
 
-std::string input_rank_table(const InputRun& run, const InputMetrics& metrics, int width) {
-  TableUnit unit = table_unit(metrics.makespan_ns);
+ReportTable input_rank_table(const InputRun& run, const InputMetrics& metrics) {
+  ReportTable table{"",
+                    "",
+                    {{"", "rank", Unit::index},
+                     {"", "busy", Unit::time},
+                     {"", "util", Unit::share},
+                     {"", "exposed", Unit::time}},
+                    {}};
+  for (const auto& [name, unused] : waits) {
+    table.columns.push_back({"", std::string(name), Unit::time});
+  }
+  table.columns.push_back({"", "in flight"});
+  table.columns.push_back({"", "memory", Unit::bytes});
   const std::vector<int> shown = shown_ranks(static_cast<int>(metrics.ranks.size()));
-  std::vector<std::string> labels{"rank, " + std::string(unit.name)};
-  Column busy{"busy", {}}, used{"util", {}}, exposed{"exposed", {}}, host{"host", {}},
-      skew{"other ranks", {}}, other{"unexplained", {}}, drain{"drain", {}},
-      flight{"in flight", {}}, memory{"memory", {}};
   for (const int r : shown) {
     const InputMetrics::Rank& rank = metrics.ranks[static_cast<std::size_t>(r)];
-    labels.push_back(std::to_string(r));
-    busy.cells.push_back(unit.text(rank.busy_ns));
-    used.cells.push_back(share_of(rank.busy_ns, metrics.makespan_ns));
-    exposed.cells.push_back(unit.text(sum_of(rank.exposed)));
-    host.cells.push_back(unit.text(rank.host_ns));
-    skew.cells.push_back(unit.text(rank.skew_ns));
-    other.cells.push_back(unit.text(rank.other_ns));
-    drain.cells.push_back(unit.text(rank.drain_ns));
-    flight.cells.push_back(std::to_string(rank.batches_in_flight));
-    memory.cells.push_back(
-        run.memory.empty() ? "-" : format_bytes(run.memory[static_cast<std::size_t>(r)].total()));
+    ReportRow& row = table.add().number(r).number(rank.busy_ns);
+    row.fraction(fraction_of(rank.busy_ns, metrics.makespan_ns)).number(sum_of(rank.exposed));
+    for (const auto& [unused, part] : waits) row.number(rank.*part);
+    row.number(rank.batches_in_flight);
+    row.number(run.memory.empty() ? 0 : run.memory[static_cast<std::size_t>(r)].total());
   }
-  std::vector<Column> columns{busy, used, exposed, host, skew, other, drain, flight, memory};
-  std::erase_if(columns, [](const Column& column) {
-    return std::ranges::all_of(column.cells, [](const auto& cell) { return cell == "-"; });
-  });
-  std::string text = table(labels, apart(columns), static_cast<std::size_t>(width));
-  if (shown.size() < metrics.ranks.size()) {
-    text +=
-        fmt::format("{} of {} ranks; --json lists them all\n", shown.size(), metrics.ranks.size());
-  }
-  return text;
+  drop_empty_columns(table);
+  table.note = left_out_ranks(shown.size(), metrics.ranks.size());
+  return table;
 }
 
 // The longest part of waits, in words.
@@ -164,8 +155,8 @@ std::string input_verdict(const InputRun& run, const InputMetrics& metrics) {
 std::string input_tables(const InputRun& run, const InputMetrics& metrics,
                          const Terminal& terminal) {
   std::string text = input_picture(run, 0, terminal) + "\n" +
-                     kind_table(run, metrics, terminal.width) + "\n" +
-                     input_rank_table(run, metrics, terminal.width);
+                     to_text(kind_table(run, metrics), no_limit, terminal.width) + "\n" +
+                     to_text(input_rank_table(run, metrics), no_limit, terminal.width);
   const std::string losses = wrap(losses_line(run), terminal.width);
   return losses.empty() ? text : text + "\n" + losses;
 }

@@ -1,14 +1,14 @@
-// A layout as an SVG.
+// A layout as a draw list, and that as an SVG.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <string_view>
+#include <optional>
 #include <utility>
 
 #include "traces/base/text.h"
 #include "traces/draw/colours.h"
-#include "traces/draw/xml_text.h"
+#include "traces/draw/draw_list.h"
+#include "traces/draw/letters.h"
 #include "traces/print/layout_grid.h"
 #include "traces/print/layout_picture.h"
 
@@ -23,59 +23,10 @@ struct Point {
   int y = 0;
 };
 
-class Svg {
- public:
-  void box(Point at, int width, int height, std::uint32_t fill, std::uint32_t stroke, int radius,
-           bool dashed = false) {
-    add(R"(<rect x="{}" y="{}" width="{}" height="{}" rx="{}" fill="#{:06x}" stroke="#{:06x}"{}/>)",
-        at.x, at.y, width, height, radius, fill, stroke,
-        dashed ? R"( stroke-dasharray="4 3")" : "");
-  }
-  void text(Point at, std::string_view words, const char* style = "",
-            std::uint32_t ink = colours::ink.light) {
-    add(R"(<text x="{}" y="{}" fill="#{:06x}"{}>{}</text>)", at.x, at.y, ink, style,
-        xml_text(words));
-  }
-  // `what` is its title, shown as a tooltip.
-  void arrow(const std::vector<Point>& points, bool is_forward, const std::string& what) {
-    std::string path;
-    for (const Point& point : points) {
-      path += fmt::format("{}{} {}", path.empty() ? "M" : "L", point.x, point.y);
-    }
-    const char* name = is_forward ? "forward" : "backward";
-    const std::uint32_t colour = (is_forward ? colours::forward : colours::backward).light;
-    add(R"(<path d="{}" fill="none" stroke="#{:06x}" stroke-width="2" stroke-linejoin="round" )"
-        R"_(marker-end="url(#{})"><title>{}</title></path>)_",
-        path, colour, name, xml_text(what));
-  }
-  template <typename... Values>
-  void add(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(body_), format, std::forward<Values>(values)...);
-    body_ += '\n';
-  }
-
-  std::string page(int width, int height) const {
-    const auto marker = [](const char* name, const Colour& colour) {
-      return fmt::format(
-          R"(<marker id="{}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="4.5" )"
-          R"(markerHeight="4.5" orient="auto"><path d="M0 0L8 4L0 8Z" fill="#{:06x}"/></marker>)"
-          "\n",
-          name, colour.light);
-    };
-    return fmt::format(
-               R"(<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" font-family="DejaVu Sans, Verdana, sans-serif" font-size="12">
-<defs>
-)",
-               width, height) +
-           marker("forward", colours::forward) + marker("backward", colours::backward) +
-           fmt::format("</defs>\n<rect width=\"{}\" height=\"{}\" fill=\"#{:06x}\"/>\n", width,
-                       height, colours::paper.light) +
-           body_ + "</svg>\n";
-  }
-
- private:
-  std::string body_;
+struct LayoutStyle {
+  Rgb colour = colours::ink.light;
+  bool bold = false;
+  DrawList::Align align = DrawList::Align::left;  // of where the text is said to be
 };
 
 class Page {
@@ -86,42 +37,44 @@ class Page {
   }
 
   std::string draw() {
+    list_.background = colours::paper.light;
     for (std::size_t i = 0; i < heading_.size(); ++i) {
-      svg_.text({page_margin, 38 + static_cast<int>(i) * 22}, heading_[i],
-                R"( font-size="16" font-weight="bold")");
+      text({page_margin, 36 + static_cast<int>(i) * line_height}, heading_[i], strong);
     }
     draw_panel();
     for (std::size_t r = 0; r < rows_.size(); ++r) draw_row(r);
     for (int stage = 0; stage + 1 < std::ssize(layout_.stages); ++stage) draw_way(stage);
-    const int height = draw_notes(panel_at_.y + panel_height_ + stack() + 34);
-    return svg_.page(width_, height);
+    list_.width = width_;
+    list_.height = draw_notes(panel_at_.y + panel_height_ + stack() + 34);
+    return to_svg(list_, font_pixels);
   }
 
  private:
-  // Pixels; letters are assumed to have the usual width.
+  // Pixels; where lines are broken, letters are assumed to have the usual width.
+  static constexpr int font_pixels = 12;
   static constexpr int letter = 7;
-  static constexpr int heading_letter = 11;
+  static constexpr int bold_letter = 8;
   static constexpr int line_height = 17;
   static constexpr int page_margin = 24;
   static constexpr int inset = 12;        // of a box's words
   static constexpr int near_height = 46;  // between rows, for arrows and their bytes
   static constexpr int lane = 22;         // of a message that goes around boxes: both directions
-  static constexpr int wide_lane = 36;    // the same upwards, with its bytes
+  static constexpr int wide_lane = 66;    // the same upwards, with its bytes
   static constexpr int both = 8;          // between its two directions
   static constexpr int sheet = 7;         // between the sheets that represent replicas
   static constexpr int chip = 11;         // a layer
   static constexpr int max_rows = 9;
   static constexpr int max_columns = 6;
 
-  static constexpr std::uint32_t panel = 0xf6f6f3;
-  static constexpr std::uint32_t outline = 0xc9c9c3;
-  static constexpr std::uint32_t box_outline = 0x7d8b96;
-  static constexpr std::uint32_t faint_ink = 0x5c5c5c;
-  static constexpr std::uint32_t chip_fill = 0xbcd9ea;
-
-  static constexpr const char* bold_text = R"( font-weight="bold")";
-  static constexpr const char* small_text = R"( font-size="11")";
-  static constexpr const char* middle_text = R"( font-size="11" text-anchor="middle")";
+  static constexpr Rgb panel = 0xf6f6f3;
+  static constexpr Rgb outline = 0xc9c9c3;
+  static constexpr Rgb box_outline = 0x7d8b96;
+  static constexpr Rgb chip_fill = 0xbcd9ea;
+  static constexpr Rgb faint = 0x5c5c5c;
+  static constexpr LayoutStyle strong{.bold = true};
+  static constexpr LayoutStyle small{.colour = faint};
+  static constexpr LayoutStyle centred{.colour = faint, .align = DrawList::Align::centre};
+  static constexpr LayoutStyle before{.colour = faint, .align = DrawList::Align::right};
 
   struct Row {
     int top = 0;
@@ -170,6 +123,48 @@ class Page {
   // The number of sheets behind the panel.
   int stack() const {
     return sheet * static_cast<int>(std::min<std::int64_t>(layout_.sizes.data - 1, 2));
+  }
+
+  void box(Point at, int width, int height, Rgb fill, Rgb frame) {
+    list_.boxes.push_back({.x = at.x,
+                           .y = at.y,
+                           .width = width,
+                           .height = height,
+                           .fill = fill,
+                           .framed = true,
+                           .frame = frame});
+  }
+  // On a baseline.
+  void text(Point at, std::string words, const LayoutStyle& style = {}) {
+    const auto width = static_cast<int>((style.bold ? bold_letters_ : letters_).width(words)) + 2;
+    const int left = style.align == DrawList::Align::left     ? at.x
+                     : style.align == DrawList::Align::centre ? at.x - width / 2
+                                                              : at.x - width;
+    list_.texts.push_back({.x = left,
+                           .y = at.y - line_height + 4,
+                           .width = width,
+                           .height = line_height,
+                           .colour = style.colour,
+                           .align = style.align,
+                           .bold = style.bold,
+                           .text = std::move(words)});
+  }
+  // `title` is a tooltip. Corners are filled.
+  void arrow(const std::vector<Point>& points, bool is_forward, const std::string& title) {
+    const auto sign = [](int value) { return (value > 0) - (value < 0); };
+    for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+      const Point& from = points[i];
+      const Point& to = points[i + 1];
+      const bool is_last = i + 2 == points.size();
+      list_.lines.push_back({.x1 = from.x,
+                             .y1 = from.y,
+                             .x2 = to.x + (is_last ? 0 : sign(to.x - from.x)),
+                             .y2 = to.y + (is_last ? 0 : sign(to.y - from.y)),
+                             .colour = (is_forward ? colours::forward : colours::backward).light,
+                             .width = 2,
+                             .arrow = is_last,
+                             .title = title});
+    }
   }
 
   // The row of a rank, or the column of a chunk, if it is shown individually.
@@ -235,8 +230,8 @@ class Page {
     panel_width_ = x - page_margin;
     const int tail = stack() > 0 ? 60 : 0;  // for the number of replicas
     width_ = std::max(panel_width_ + stack() + tail + 2 * page_margin, 640);
-    heading_ = wrapped(layout_heading(layout_), (width_ - 2 * page_margin) / heading_letter);
-    panel_at_ = {page_margin, 30 + 22 * static_cast<int>(heading_.size())};
+    heading_ = wrapped(layout_heading(layout_), (width_ - 2 * page_margin) / bold_letter);
+    panel_at_ = {page_margin, 32 + line_height * static_cast<int>(heading_.size())};
 
     const bool has_headings = grid_.chunks() > 1;
     int y = panel_at_.y + (has_headings ? 40 : 20);
@@ -285,29 +280,29 @@ class Page {
   }
   void arrow(const std::vector<Point>& points, bool is_forward, int stage) {
     const std::string bytes = bytes_text(stage);
-    svg_.arrow(points, is_forward,
-               fmt::format("{} stage {} to stage {}{}{}", is_forward ? "F" : "B",
-                           is_forward ? stage : stage + 1, is_forward ? stage + 1 : stage,
-                           bytes.empty() ? "" : ", ", bytes));
+    arrow(points, is_forward,
+          fmt::format("{} stage {} to stage {}{}{}", is_forward ? "F" : "B",
+                      is_forward ? stage : stage + 1, is_forward ? stage + 1 : stage,
+                      bytes.empty() ? "" : ", ", bytes));
   }
 
   void draw_panel() {
     for (int behind = stack(); behind > 0; behind -= sheet) {
-      svg_.box({panel_at_.x + behind, panel_at_.y + behind}, panel_width_, panel_height_, panel,
-               outline, 10);
+      box({panel_at_.x + behind, panel_at_.y + behind}, panel_width_, panel_height_, panel,
+          outline);
     }
-    svg_.box(panel_at_, panel_width_, panel_height_, panel, outline, 10);
+    box(panel_at_, panel_width_, panel_height_, panel, outline);
     if (stack() > 0) {
-      svg_.text({panel_at_.x + panel_width_ + stack() + 10, panel_at_.y + panel_height_ / 2},
-                fmt::format("x {}", layout_.sizes.data), R"( font-size="20" font-weight="bold")");
+      text({panel_at_.x + panel_width_ + stack() + 10, panel_at_.y + panel_height_ / 2},
+           fmt::format("x {}", layout_.sizes.data), strong);
     }
     if (grid_.chunks() == 1) return;
     for (std::size_t c = 0; c < lefts_.size(); ++c) {
       const Range& chunks = grid_.columns()[c];
-      svg_.text({lefts_[c] + box_width_ / 2, panel_at_.y + 24},
-                chunks.is_one() ? fmt::format("chunk {}", chunks.first)
-                                : fmt::format("chunks {}-{}", chunks.first, chunks.last),
-                middle_text, faint_ink);
+      text({lefts_[c] + box_width_ / 2, panel_at_.y + 24},
+           chunks.is_one() ? fmt::format("chunk {}", chunks.first)
+                           : fmt::format("chunks {}-{}", chunks.first, chunks.last),
+           centred);
     }
   }
 
@@ -317,8 +312,7 @@ class Page {
     int y = row.top + 22;
     for (const std::string& line : grid_.label(ranks)) {
       const bool is_first = y == row.top + 22;
-      svg_.text({panel_at_.x + 16, y}, line, is_first ? bold_text : small_text,
-                is_first ? colours::ink.light : faint_ink);
+      text({panel_at_.x + 16, y}, line, is_first ? strong : small);
       y += line_height;
     }
     for (std::size_t c = 0; c < lefts_.size(); ++c) {
@@ -326,12 +320,12 @@ class Page {
       const std::vector<std::string> words = grid_.words(ranks, chunks);
       if (words.empty()) continue;
       const bool is_one = ranks.is_one() && chunks.is_one();
-      svg_.box({lefts_[c], row.top}, box_width_, row.height, is_one ? colours::paper.light : panel,
-               box_outline, 6, !is_one);
+      box({lefts_[c], row.top}, box_width_, row.height, is_one ? colours::paper.light : panel,
+          is_one ? box_outline : outline);
       y = row.top + 20;
       bool is_title = true;
       for (const std::string& line : fitted(words, letters())) {
-        svg_.text({lefts_[c] + inset, y}, line, is_title ? bold_text : "");
+        text({lefts_[c] + inset, y}, line, is_title ? strong : LayoutStyle{});
         y += line_height;
         if (is_title) y = draw_chips(layers_in(r, chunks), {lefts_[c] + inset, y - 9});
         is_title = false;
@@ -345,10 +339,10 @@ class Page {
     const int room = box_width_ - 2 * inset;
     const int width = std::min(2 * chip, room / layers - 2);
     if (width < 3) {
-      svg_.box(at, room, chip, chip_fill, colours::forward.light, 2);
+      box(at, room, chip, chip_fill, colours::forward.light);
     } else {
       for (int i = 0; i < layers; ++i) {
-        svg_.box({at.x + i * (width + 2), at.y}, width, chip, chip_fill, colours::forward.light, 2);
+        box({at.x + i * (width + 2), at.y}, width, chip, chip_fill, colours::forward.light);
       }
     }
     return at.y + 9 + chip + 8;
@@ -382,7 +376,7 @@ class Page {
       Point end{own, bottom - 2};
       if ((way == Way::up) == is_forward) std::swap(start, end);
       arrow({start, end}, is_forward, stage);
-      svg_.text({own + 8, (top + bottom) / 2 + 4}, bytes_text(stage), small_text, faint_ink);
+      text({own + 8, (top + bottom) / 2 + 4}, bytes_text(stage), small);
     }
   }
 
@@ -434,9 +428,7 @@ class Page {
     const std::string bytes = bytes_text(detour.stage);
     if (bytes.empty()) return;
     const int middle = (exit + entry) / 2;
-    svg_.add(
-        R"_(<text x="{0}" y="{1}" transform="rotate(-90 {0} {1})" fill="#{2:06x}"{3}>{4}</text>)_",
-        channel - 4, middle, faint_ink, middle_text, xml_text(bytes));
+    text({channel - 4, middle}, bytes, before);
   }
 
   // For messages to or from a box that is not shown.
@@ -452,28 +444,24 @@ class Page {
     arrow({{x, std::min(near, far)}, {x, std::max(near, far)}}, true, stage);
     arrow({{x + both, std::max(near, far)}, {x + both, std::min(near, far)}}, false, stage);
     const int other = layout_.stages[static_cast<std::size_t>(is_below ? stage + 1 : stage)].rank;
-    svg_.text({x + 2 * both, std::max(near, far) - 5},
-              fmt::format("{}{}{} rank {}", bytes_text(stage), bytes_text(stage).empty() ? "" : " ",
-                          is_below ? "to" : "from", other),
-              small_text, faint_ink);
+    text({x + 2 * both, std::max(near, far) - 5},
+         fmt::format("{}{}{} rank {}", bytes_text(stage), bytes_text(stage).empty() ? "" : " ",
+                     is_below ? "to" : "from", other),
+         small);
   }
 
   // Returns the end of the page.
   int draw_notes(int y) {
     for (const LayoutNote& note : layout_notes(layout_, grid_)) {
-      svg_.text({page_margin, y}, note.about, bold_text);
+      text({page_margin, y}, note.about, strong);
       int x = page_margin + 84;
       if (note.about == "messages") {
-        svg_.add(R"(<path d="M{} {}h24" stroke="#{:06x}" stroke-width="2" )"
-                 R"_(marker-end="url(#forward)"/>)_",
-                 x, y - 4, colours::forward.light);
-        svg_.add(R"(<path d="M{} {}h-24" stroke="#{:06x}" stroke-width="2" )"
-                 R"_(marker-end="url(#backward)"/>)_",
-                 x + 60, y - 4, colours::backward.light);
+        arrow({{x, y - 4}, {x + 24, y - 4}}, true, "");
+        arrow({{x + 60, y - 4}, {x + 36, y - 4}}, false, "");
         x += 72;
       }
       for (const std::string& line : wrapped(note.text, (width_ - x - page_margin) / letter)) {
-        svg_.text({x, y}, line);
+        text({x, y}, line);
         y += line_height;
       }
       y += 4;
@@ -483,7 +471,9 @@ class Page {
 
   const PipelineLayout& layout_;
   LayoutGrid grid_;
-  Svg svg_;
+  DrawList list_;
+  Letters letters_{font_pixels, false};
+  Letters bold_letters_{font_pixels, true};
   std::vector<std::string> heading_;
   Point panel_at_;
   int width_ = 0, box_width_ = 0, panel_width_ = 0, panel_height_ = 0;

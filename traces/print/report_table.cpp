@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <utility>
 
 #include "traces/base/text.h"
 #include "traces/print/columns.h"
+#include "traces/print/terminal.h"
 
 namespace pipesim {
 namespace {
-
-bool is_duration(Unit unit) { return unit == Unit::time || unit == Unit::change; }
 
 bool is_shown(const ReportColumn& column, bool in_text) {
   return !column.name.empty() && (column.in_text || !in_text);
@@ -35,9 +35,36 @@ std::string_view name_of(Unit unit) {
     case Unit::time:
     case Unit::change: return "ns";
     case Unit::bytes: return "bytes";
+    case Unit::share:
     case Unit::fraction: return "ppm";
     default: return {};
   }
+}
+
+ReportRow& ReportRow::fraction(double fraction) {
+  return number(std::llround(std::clamp(fraction, -1e9, 1e9) * 1e6));
+}
+
+void drop_empty_columns(ReportTable& table) {
+  for (std::size_t c = table.columns.size(); c-- > 1;) {
+    const auto is_empty = [&](const ReportRow& row) {
+      return row.cells[c].value == 0 && row.cells[c].text.empty();
+    };
+    if (!std::ranges::all_of(table.rows, is_empty)) continue;
+    const auto at = static_cast<std::ptrdiff_t>(c);
+    table.columns.erase(table.columns.begin() + at);
+    for (ReportRow& row : table.rows) row.cells.erase(row.cells.begin() + at);
+  }
+}
+
+std::string heading_of(const ReportTable& table, const ReportColumn& column) {
+  const auto is_elsewhere = [&](const ReportColumn& own) {
+    return own.group == column.group && !own.name.empty() &&
+           std::ranges::count(table.columns, own.name, &ReportColumn::name) > 1;
+  };
+  const bool needs_group =
+      !column.group.empty() && std::ranges::any_of(table.columns, is_elsewhere);
+  return needs_group ? column.group + " " + column.name : column.name;
 }
 
 std::vector<const ReportRow*> shown_rows(const ReportTable& table, std::size_t most) {
@@ -82,12 +109,16 @@ std::string text_of(const ReportCell& cell, Unit unit, const TableUnit& times) {
 std::string text_of(const ReportCell& cell, Unit unit) {
   if (cell.is_empty) return {};
   switch (unit) {
-    case Unit::text: return cell.text;
+    case Unit::text:
+    case Unit::prose: return cell.text;
     case Unit::index: return std::to_string(cell.value);
     case Unit::count: return format_count(cell.value);
     case Unit::time: return format_time(cell.value);
     case Unit::change: return signed_time(cell.value);
     case Unit::bytes: return cell.value == 0 ? "-" : format_bytes(cell.value);
+    case Unit::share:
+      if (cell.value == 0) return "-";
+      return fmt::format("{:.0f} %", static_cast<double>(cell.value) * 1e-4);
     default: return with_percent(static_cast<double>(cell.value) * 1e-6);
   }
 }
@@ -98,6 +129,7 @@ std::string to_text(const ReportTable& table, std::size_t most, int width) {
   const TableUnit unit = unit_of(table, rows, true);
   std::vector<std::string> labels;
   std::vector<ColumnGroup> groups;
+  ProseColumn prose;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const ReportColumn& column = table.columns[c];
     if (!is_shown(column, true)) continue;
@@ -105,10 +137,15 @@ std::string to_text(const ReportTable& table, std::size_t most, int width) {
     for (const ReportRow* row : rows) {
       own.cells.push_back(text_of(row->cells[c], column.unit, unit));
     }
+    if (column.unit == Unit::prose) {
+      prose = {std::move(own.name), std::move(own.cells)};
+      continue;
+    }
     if (labels.empty()) {
-      std::size_t size = column.name.size();
+      if (table.title.empty()) own.name = fmt::format("{}, {}", column.name, unit.name);
+      std::size_t size = own.name.size();
       for (const std::string& cell : own.cells) size = std::max(size, cell.size());
-      labels.push_back(column.name);
+      labels.push_back(own.name);
       for (const std::string& cell : own.cells) {
         labels.push_back(own.to_the_left ? cell : fmt::format("{:>{}}", cell, size));
       }
@@ -120,9 +157,14 @@ std::string to_text(const ReportTable& table, std::size_t most, int width) {
     groups.back().columns.push_back(std::move(own));
   }
   const std::string rest = left_out_of(table, most);
-  return fmt::format("{}, {}\n", table.title, unit.name) +
-         pipesim::table(labels, groups, static_cast<std::size_t>(width)) +
-         (rest.empty() ? "" : "  " + rest + "\n");
+  const bool has_times = std::ranges::any_of(table.columns, [](const ReportColumn& column) {
+    return is_shown(column, true) && is_duration(column.unit);
+  });
+  std::string title = table.title;
+  if (!title.empty()) title += has_times ? fmt::format(", {}\n", unit.name) : "\n";
+  return title + pipesim::table(labels, groups, static_cast<std::size_t>(width), prose) +
+         (rest.empty() ? "" : "  " + rest + "\n") +
+         (table.note.empty() ? "" : wrap(table.note, width) + "\n");
 }
 
 Json to_json(const ReportTable& table) {
@@ -132,15 +174,21 @@ Json to_json(const ReportTable& table) {
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       const ReportColumn& column = table.columns[c];
       const ReportCell& cell = row.cells[c];
-      if (column.key.empty() || cell.is_empty) continue;
-      put(object, column.key, column.unit == Unit::text ? Json(cell.text) : Json(cell.value));
+      if (column.key.empty() || (cell.is_empty && !column.or_null)) continue;
+      put(object, column.key,
+          cell.is_empty           ? Json(nullptr)
+          : is_words(column.unit) ? Json(cell.text)
+                                  : Json(cell.value));
     }
     list.append(object);
   }
   return list;
 }
 
-std::string with_percent(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
+std::string with_percent(double fraction) {
+  return fraction < 10 ? fmt::format("{:+.1f} %", fraction * 100)
+                       : fmt::format("x {:.0f}", fraction + 1);
+}
 
 std::string signed_time(std::int64_t ns) {
   if (ns == 0) return "-";

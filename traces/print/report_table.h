@@ -15,9 +15,14 @@
 
 namespace pipesim {
 
-// What a column's values are: an index, as of a rank; a duration and a difference of durations in
-// nanoseconds; a fraction in parts per million.
-enum class Unit : std::uint8_t { text, index, count, time, change, bytes, fraction };
+// What a column's values are: words, or sentences, which only the last column may have; an index,
+// as of a rank; a duration and a difference of durations in nanoseconds; a share of a whole and a
+// relative difference in parts per million.
+enum class Unit : std::uint8_t { text, prose, index, count, time, change, bytes, share, fraction };
+
+constexpr bool is_words(Unit unit) { return unit == Unit::text || unit == Unit::prose; }
+
+constexpr bool is_duration(Unit unit) { return unit == Unit::time || unit == Unit::change; }
 
 // Of values as they are in CSV: "ns", "bytes", "ppm"; or empty.
 std::string_view name_of(Unit unit);
@@ -29,12 +34,13 @@ struct ReportColumn {
   Unit unit = Unit::count;
   std::string group = {};  // a heading above it and its neighbours of the same group
   bool in_text = true;     // false: more than a terminal has room for
+  bool or_null = false;    // an empty cell is null in JSON, instead of left out
 };
 
 struct ReportCell {
   std::int64_t value = 0;
   std::string text = {};
-  bool is_empty = false;  // shown blank, and left out of JSON
+  bool is_empty = false;  // shown blank
 };
 
 struct ReportRow {
@@ -49,6 +55,7 @@ struct ReportRow {
     cells.push_back({0, std::string(text)});
     return *this;
   }
+  ReportRow& fraction(double fraction);
   ReportRow& none() {
     cells.push_back({0, {}, true});
     return *this;
@@ -56,13 +63,22 @@ struct ReportRow {
 };
 
 struct ReportTable {
-  std::string key;  // in JSON
-  std::string title;
+  std::string key;    // in JSON
+  std::string title;  // empty: its first column says what it is of
   std::vector<ReportColumn> columns;
   std::vector<ReportRow> rows;
+  std::string note = {};  // a sentence or two below it
 
   ReportRow& add() { return rows.emplace_back(); }
 };
+
+// Leaves out columns without any value, but not the first.
+void drop_empty_columns(ReportTable& table);
+
+// A column's heading where groups have none: "measured median" if another group has a median, too.
+std::string heading_of(const ReportTable& table, const ReportColumn& column);
+
+inline constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
 
 // At most so many rows, in their order or, of more, those of the largest weight.
 std::vector<const ReportRow*> shown_rows(const ReportTable& table, std::size_t most);
@@ -77,12 +93,12 @@ std::string text_of(const ReportCell& cell, Unit unit, const TableUnit& times);
 // The same, each duration in its own unit.
 std::string text_of(const ReportCell& cell, Unit unit);
 
-// Under its title, as table() lays it out (columns.h); empty if there are no rows.
+// Under its title, as table() lays it out (columns.h), with its note; empty if there are no rows.
 std::string to_text(const ReportTable& table, std::size_t most, int width);
 // A list of the rows as objects.
 Json to_json(const ReportTable& table);
 
-std::string with_percent(double fraction);  // "+3.1 %"
+std::string with_percent(double fraction);  // "+3.1 %", "x 12"
 std::string signed_time(std::int64_t ns);   // "+3.10 ms"; "-" for none
 // With a sign, in the table's unit; "-" for none.
 std::string change(std::int64_t ns, const TableUnit& unit);

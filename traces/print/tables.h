@@ -1,7 +1,6 @@
-// The metrics and memory of each rank, as tables and lines of text.
+// Lines of text on a run's metrics, and the unit of time of a table. rank_table.h has its ranks.
 //
-// If there are many ranks, only shown_ranks() (timeline_panel.h). Pure functions; any thread may
-// call them.
+// Pure functions; any thread may call them.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +23,6 @@ struct TableUnit {
 };
 TableUnit table_unit(std::int64_t longest_ns);
 
-// Busy time, bubble by cause and peak of each rank, with a heading.
-std::string rank_table(const Metrics& metrics);
-
 // Both kinds of bubble, one line each.
 std::string bubble_lines(const Metrics& metrics);
 
@@ -36,9 +32,5 @@ std::string critical_path_line(const Metrics& metrics);
 // Says that other processes used the processors of a run's ranks, and what to do; empty if it was
 // little.
 std::string taken_line(const RecordedRun& run);
-
-// The peak memory of ranks by category, with a line before and a blank line after it; leaves out a
-// category that no rank has. Empty if there are only activations, which rank_table() has.
-std::string memory_table(const std::vector<RankMemory>& memory, int width);
 
 }  // namespace pipesim
