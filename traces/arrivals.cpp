@@ -12,7 +12,7 @@ namespace pipesim {
 namespace {
 
 // The messages of one kind from one stage: the same way, the same bytes.
-struct Way {
+struct Direction {
   std::vector<std::int64_t> seen;  // what those took that were seen as they came
   std::int64_t least_ns = std::numeric_limits<std::int64_t>::max();  // of any, since it was sent
   std::optional<std::int64_t> otherwise_ns;                          // the longest of the other run
@@ -34,10 +34,10 @@ struct Busy {
 
 }  // namespace
 
-void tell_arrivals(std::span<Message> messages) {
-  std::map<WayKey, Way> ways;
+void separate_arrivals(std::span<Message> messages) {
+  std::map<WayKey, Direction> ways;
   for (const Message& own : messages) {
-    Way& way = ways[way_of(own)];
+    Direction& way = ways[way_of(own)];
     way.least_ns = std::min(way.least_ns, own.end_ns - own.sent_ns);
     if (!own.busy_until_ns) way.seen.push_back(own.end_ns - own.start_ns);
     if (own.otherwise_ns) {
@@ -49,7 +49,7 @@ void tell_arrivals(std::span<Message> messages) {
   std::map<WayKey, std::vector<std::int64_t>> seen_later;
   for (const Message& own : messages) {
     if (!own.busy_until_ns || own.end_ns - *own.busy_until_ns <= seen_at_once_ns) continue;
-    const Way& way = ways[way_of(own)];
+    const Direction& way = ways[way_of(own)];
     const std::int64_t since_sent = own.end_ns - own.sent_ns;
     const std::int64_t since_free = own.end_ns - *own.busy_until_ns;
     const std::int64_t usual = way.seen.empty() ? way.least_ns : way.usual_ns();
@@ -113,7 +113,7 @@ std::span<const Span> told_spans(const RecordedRun& run, const RecordedIteration
     if (own.busy_until_ns && *own.busy_until_ns <= own.sent_ns) own.busy_until_ns.reset();
     receivers.push_back(i);
   }
-  tell_arrivals(messages);
+  separate_arrivals(messages);
   for (std::size_t i = 0; i < messages.size(); ++i) {
     storage[receivers[i]].input_arrival_ns = messages[i].end_ns;
   }

@@ -34,7 +34,7 @@ struct Message {
 };
 
 // Puts messages with busy receivers back to when they arrived.
-void tell_arrivals(std::span<Message> messages);
+void separate_arrivals(std::span<Message> messages);
 
 // Until when a receiver was busy behind a message's departure. Its `work` is sorted by start;
 // what it began last before it saw the message counts, of none `before`: the end of its work in

@@ -2,7 +2,7 @@
 // ranks on devices, and the messages between them.
 //
 // traces/print/layout_picture.h draws it; it is filled from costs or a model
-// (sim/cost/lay_out.h). Plain values; any thread.
+// (sim/cost/describe_layout.h). Plain values; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "exec/cli/layout.h"
 
+#include "sim/cost/describe_layout.h"
 #include "sim/cost/estimate/operators.h"
-#include "sim/cost/lay_out.h"
 
 namespace pipesim::exec {
 namespace {
@@ -35,7 +35,7 @@ PipelineLayout layout_of(const Task& task) {
   if (training.costs) {
     LayoutFacts facts{task.title, training.program, *training.costs};
     facts.layers = task.emulated_layers;
-    return lay_out(facts);
+    return describe_layout(facts);
   }
   std::vector<std::int64_t> parameters;
   for (int stage = 0; stage < training.program.stages(); ++stage) {
@@ -57,7 +57,7 @@ PipelineLayout layout_of(const Task& task) {
   facts.model = &model;
   facts.parameters = parameters;
   facts.training = &replicas;
-  return lay_out(facts);
+  return describe_layout(facts);
 }
 
 }  // namespace pipesim::exec

@@ -24,17 +24,17 @@ bool EmulatedLinks::exist(const Costs& costs) {
          std::ranges::any_of(costs.edges, [](const auto& edge) { return takes_time(edge.second); });
 }
 
-std::optional<EmulatedLinks::Way> EmulatedLinks::way(int from, int to, int tag) const {
+std::optional<EmulatedLinks::Direction> EmulatedLinks::way(int from, int to, int tag) const {
   if (tag < first_free_tag) return std::nullopt;
   const Coordinates one = mesh_.coordinates_of(from);
   const Coordinates other = mesh_.coordinates_of(to);
   if (one.data == other.data) {
     const Link& link =
         costs_.link(static_cast<int>(one.pipeline), static_cast<int>(other.pipeline));
-    return takes_time(link) ? std::optional(Way{link, false}) : std::nullopt;
+    return takes_time(link) ? std::optional(Direction{link, false}) : std::nullopt;
   }
   if (!costs_.replicas || !costs_.replicas->takes_time()) return std::nullopt;
-  return Way{{costs_.replicas->latency_ns, costs_.replicas->bytes_per_second}, true};
+  return Direction{{costs_.replicas->latency_ns, costs_.replicas->bytes_per_second}, true};
 }
 
 Ticket EmulatedLinks::open(Ticket below) {

@@ -59,11 +59,11 @@ class EmulatedLinks final : public Transport {
   };
 
   // The emulated link from one rank to another.
-  struct Way {
+  struct Direction {
     Link link;
     bool is_shared = false;  // with all messages of replicas to the receiver
   };
-  std::optional<Way> way(int from, int to, int tag) const;
+  std::optional<Direction> way(int from, int to, int tag) const;
   Ticket open(Ticket below);
   // Call after the ticket below has ended.
   void settle(Entry& entry);

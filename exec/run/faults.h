@@ -1,5 +1,5 @@
 // Faults injected into a run, to test whether a diagnosis finds them: on an emulated device
-// (emulation.h), or in a training on the CPU (faulty.h), which can only become slower.
+// (emulation.h), or in a training on the CPU (fault_injection.h), which can only become slower.
 //
 //   B@stage2=x1.4        each B of stage 2 takes 1.4 times as long
 //   2B5=x1.4             that one does

@@ -20,7 +20,8 @@ std::vector<Range> parts_of(const Parts& parts, std::size_t segment, int sharers
 
 }  // namespace
 
-Replicas::Replicas(RankGroups& groups, Pool& pool, OverlappedCollectives& beside, const Ways& ways)
+Replicas::Replicas(RankGroups& groups, Pool& pool, OverlappedCollectives& beside,
+                   const Routes& ways)
     : groups_(groups), pool_(pool), beside_(beside), ways_(ways) {
   if (ways.by_library) library_ = groups.replicas.own_library_sums(pool.device());
   if (groups.sharers.ranks() > 1) gathers_ = groups.sharers.own_library_gathers(pool.device());

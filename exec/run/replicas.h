@@ -27,7 +27,7 @@ namespace pipesim::exec {
 
 class Replicas {
  public:
-  struct Ways {
+  struct Routes {
     // Sums are made by the transport's library, which must support them: all ranks create theirs
     // together.
     bool by_library = false;
@@ -35,7 +35,7 @@ class Replicas {
     bool in_turn = false;   // segments are reduced one at a time, else all that are ready
   };
   // All must outlive it.
-  Replicas(RankGroups& groups, Pool& pool, OverlappedCollectives& beside, const Ways& ways);
+  Replicas(RankGroups& groups, Pool& pool, OverlappedCollectives& beside, const Routes& ways);
   // Allocates the room that reductions of these stages, all of the rank's, need all the time.
   void take_room(const std::vector<std::unique_ptr<Stage>>& stages);
 
@@ -93,7 +93,7 @@ class Replicas {
   OverlappedCollectives& beside_;
   std::unique_ptr<LibrarySums> library_;     // over replicas, if sums are the library's
   std::unique_ptr<LibraryGathers> gathers_;  // over sharers, if devices are linked
-  Ways ways_;
+  Routes ways_;
   std::map<int, State> states_;  // by stage
   // If gradients are split: room for two layers of them, and for received ones.
   Tensor made_, received_;

@@ -9,7 +9,7 @@
 #include "exec/checkpoint/saver.h"
 #include "exec/run/agreement.h"
 #include "exec/run/emulated_links.h"
-#include "exec/run/faulty.h"
+#include "exec/run/fault_injection.h"
 #include "exec/run/processor.h"
 #include "exec/run/rank_groups.h"
 #include "exec/run/trainer.h"

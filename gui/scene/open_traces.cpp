@@ -135,12 +135,12 @@ struct Opened {
 
 // All replicas of a run, unless one is asked for or there are too many.
 void read_own(File& file, int most, ReadOptions options) {
-  options.tells_replica = false;
+  options.warns_of_replica = false;
   file.run = read_native_run(file.path, options);
   if (!file.run || file.run->about.pipelines() == 1) return;
   const RunDescription& about = file.run->about;
   if (options.profile.replica || about.pipelines() > most) {
-    file.run->warnings.add(said_of_replica(about, file.run->ranks), file.path);
+    file.run->warnings.add(describe_replica(about, file.run->ranks), file.path);
     return;
   }
   for (int number = 2; number <= about.pipelines(); ++number) {

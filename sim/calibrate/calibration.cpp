@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/calibrate/calibration_notes.h"
 #include "sim/calibrate/closing_times.h"
 #include "sim/calibrate/compute_times.h"
-#include "sim/calibrate/doubts.h"
 #include "sim/calibrate/exchange_times.h"
 #include "sim/calibrate/memory_bytes.h"
 #include "sim/calibrate/save_times.h"

@@ -19,7 +19,7 @@ namespace pipesim {
 
 struct Calibration {
   CostsFile costs;                          // with `calibration`; its name is empty
-  std::vector<std::string> doubts;          // see doubts.h
+  std::vector<std::string> doubts;          // see calibration_notes.h
   std::int64_t transfers = 0;               // recorded
   std::vector<std::int64_t> message_sizes;  // of those that count
   std::int64_t checkpoints = 0;             // recorded

@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "sim/calibrate/dealing.h"
 #include "sim/calibrate/exchange_times.h"
 #include "sim/calibrate/samples.h"
+#include "sim/calibrate/split_sums.h"
 #include "sim/cost/estimate/direct_exchange.h"
 
 namespace pipesim {

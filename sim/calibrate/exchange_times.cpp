@@ -7,9 +7,9 @@
 #include <map>
 #include <utility>
 
-#include "sim/calibrate/dealing.h"
 #include "sim/calibrate/exchange_fit.h"
 #include "sim/calibrate/samples.h"
+#include "sim/calibrate/split_sums.h"
 #include "sim/cost/estimate/direct_exchange.h"
 #include "traces/base/text.h"
 

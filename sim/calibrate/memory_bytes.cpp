@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
-#include "sim/calibrate/dealing.h"
 #include "sim/calibrate/exchange_times.h"
 #include "sim/calibrate/rank_work.h"
 #include "sim/calibrate/samples.h"
+#include "sim/calibrate/split_sums.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 

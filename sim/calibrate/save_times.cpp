@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
-#include "sim/calibrate/dealing.h"
 #include "sim/calibrate/samples.h"
+#include "sim/calibrate/split_sums.h"
 
 namespace pipesim {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "sim/calibrate/calibration.h"
-#include "sim/calibrate/dealing.h"
 #include "sim/calibrate/exchange_times.h"
+#include "sim/calibrate/split_sums.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/schedules_report.h"

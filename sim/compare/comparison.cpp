@@ -133,7 +133,7 @@ std::vector<Lateness> explain(const Comparison& comparison, const std::array<Val
     if (!operations.matched(id) || operations.transfers(id)) continue;
     // Of the way of the input that it waited for.
     const auto travelled = [&](Side side) {
-      const Played& played = comparison.sides[side].played;
+      const ReplayTimes& played = comparison.sides[side].played;
       const OperationId awaited = played.awaited[id];
       if (awaited == no_operation || awaited != operations.sides[side][id].input ||
           !operations.transfers(awaited)) {

@@ -99,7 +99,7 @@ struct SideResult {
   std::vector<RankMetrics> ranks;
   double global_bubble = 0;
   WireTimes wire;
-  Played played;
+  ReplayTimes played;
   CriticalPath critical_path;
   std::vector<MemoryPeak> peaks;  // see memory_peaks()
 };

@@ -7,8 +7,8 @@ namespace pipesim {
 namespace {
 
 // The median iteration, replayed by the run's own rule for transfers.
-struct Replay {
-  explicit Replay(const RecordedRun& run)
+struct RunReplay {
+  explicit RunReplay(const RecordedRun& run)
       : iteration(run.iterations[run.median_iteration()]),
         prepared(prepared_join(run, iteration, run, iteration)),
         order(order_of(operations(), measured_side, mode_of(run), false)),
@@ -21,7 +21,7 @@ struct Replay {
   PreparedJoin prepared;
   Order order;
   Values values;
-  Played played;
+  ReplayTimes played;
 };
 
 // `start_ns` is what the operations' times count from, clocks put right.
@@ -55,7 +55,7 @@ std::vector<PathStep> steps_of(const Operations& operations, Side side,
 
 std::vector<PathStep> critical_path_of(const RecordedRun& run) {
   if (run.iterations.empty()) return {};
-  const Replay replay(run);
+  const RunReplay replay(run);
   return steps_of(replay.operations(), measured_side, replay.played.critical_path,
                   replay.iteration.start_ns + replay.prepared.start_ns, replay.prepared.clocks,
                   run);
@@ -64,7 +64,7 @@ std::vector<PathStep> critical_path_of(const RecordedRun& run) {
 Metrics median_metrics(const RecordedRun& run) {
   Metrics metrics = run.metrics(run.median_iteration());
   if (mode_of(run) == P2p::async && !run.inputs) return metrics;
-  const Replay replay(run);
+  const RunReplay replay(run);
   metrics.critical_path =
       parts_of_path(replay.operations(), measured_side, replay.played, replay.values);
   return metrics;

@@ -21,12 +21,12 @@ class Classes final : public Changes {
         common_(common),
         values_(values),
         mixture_(values[predicted_side]),
-        player_(operations) {}
+        replay_(operations) {}
 
   std::size_t count() const override { return terms.size(); }
   void make(std::size_t change) override { put(terms[change], measured_side); }
   void undo(std::size_t change) override { put(terms[change], predicted_side); }
-  std::int64_t value() override { return player_.makespan_ns(common_.orders[order_], mixture_); }
+  std::int64_t value() override { return replay_.makespan_ns(common_.orders[order_], mixture_); }
 
  private:
   void put(Term term, Side side) {
@@ -50,7 +50,7 @@ class Classes final : public Changes {
   const std::array<Values, 2>& values_;
   Values mixture_;
   Side order_ = predicted_side;
-  Player player_;
+  Replay replay_;
 };
 
 }  // namespace
@@ -73,14 +73,14 @@ CommonOrders::CommonOrders(const Operations& operations, P2p mode)
 
 Gap gap_between(const Operations& operations, const CommonOrders& common,
                 const std::array<Order, 2>& all, const std::array<Values, 2>& values) {
-  Player player(operations);
+  Replay replay(operations);
   std::array<std::int64_t, 2> recorded{}, matched{};
   for (const Side side : both_sides) {
     Order alone = common.orders[side];
     alone.repeats = false;
     alone.follows = operations.follows[side];
-    recorded[side] = player.makespan_ns(all[side], values[side]);
-    matched[side] = player.makespan_ns(alone, values[side]);
+    recorded[side] = replay.makespan_ns(all[side], values[side]);
+    matched[side] = replay.makespan_ns(alone, values[side]);
   }
   Classes classes(operations, common, values);
   const std::int64_t first = classes.value();

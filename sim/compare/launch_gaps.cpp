@@ -20,8 +20,8 @@ LaunchLoss launch_loss(const RecordedRun& run) {
   const Order& order = common.orders[measured_side];
   const Values own =
       values_of(operations, measured_side, order_of(operations, measured_side, mode, false));
-  Player player(operations);
-  const std::int64_t with_gaps_ns = player.makespan_ns(order, own);
+  Replay replay(operations);
+  const std::int64_t with_gaps_ns = replay.makespan_ns(order, own);
   std::vector<std::vector<OperationId>> late(static_cast<std::size_t>(run.ranks));
   Values values = own;
   for (const OperationId id : order.sequence) {
@@ -30,14 +30,14 @@ LaunchLoss launch_loss(const RecordedRun& run) {
     late[static_cast<std::size_t>(operations.sides[measured_side][id].rank)].push_back(id);
   }
   LaunchLoss loss;
-  loss.ns = std::max<std::int64_t>(0, with_gaps_ns - player.makespan_ns(order, values));
+  loss.ns = std::max<std::int64_t>(0, with_gaps_ns - replay.makespan_ns(order, values));
   std::int64_t most_gained_ns = 0;
   for (std::size_t rank = 0; rank < late.size(); ++rank) {
     values.gap = own.gap;
     std::int64_t gaps_ns = 0;
     for (const OperationId id : late[rank]) gaps_ns += std::exchange(values.gap[id], 0);
     if (gaps_ns == 0) continue;
-    const std::int64_t gained_ns = with_gaps_ns - player.makespan_ns(order, values);
+    const std::int64_t gained_ns = with_gaps_ns - replay.makespan_ns(order, values);
     if (std::pair(gained_ns, gaps_ns) <= std::pair(most_gained_ns, loss.rank_gaps_ns)) continue;
     most_gained_ns = gained_ns;
     loss.rank = static_cast<std::int32_t>(rank);

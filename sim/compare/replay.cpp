@@ -8,7 +8,7 @@ namespace pipesim {
 namespace {
 
 constexpr std::int64_t never_reached = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t not_yet = Player::not_yet;
+constexpr std::int64_t not_yet = Replay::not_yet;
 
 // Puts operations into one sequence, in which each follows its input and what its
 // streams did before.
@@ -246,9 +246,9 @@ Values values_of(const Operations& operations, Side side, const Order& all) {
   Values values{none, none, none};
   std::vector<std::int64_t> ends;
   for (const Occurrence& own : occurrences) ends.push_back(own.end_ns);
-  Player player(std::move(ends));
-  player.reset(all);
-  player.run(all, [&](OperationId id, std::int64_t ready) {
+  Replay replay(std::move(ends));
+  replay.reset(all);
+  replay.run(all, [&](OperationId id, std::int64_t ready) {
     const Occurrence& own = occurrences[id];
     if (own.awaits_collective()) {
       const std::int64_t until = std::min(own.collective_arrival_ns, own.start_ns);
@@ -261,7 +261,7 @@ Values values_of(const Operations& operations, Side side, const Order& all) {
   return values;
 }
 
-std::int64_t Player::makespan_ns(const Order& order, const Values& values) {
+std::int64_t Replay::makespan_ns(const Order& order, const Values& values) {
   constexpr int repetitions = 3;  // until an iteration is like the one before
   reset(order);
   std::int64_t first = order.first_collective_ns.value_or(never_reached);
@@ -284,9 +284,9 @@ std::int64_t Player::makespan_ns(const Order& order, const Values& values) {
   return order.follows ? last : last - first;
 }
 
-Played play(const Operations& operations, const Order& order, const Values& values) {
+ReplayTimes play(const Operations& operations, const Order& order, const Values& values) {
   const std::size_t size = operations.size();
-  Played played;
+  ReplayTimes played;
   for (auto* times : {&played.ready_ns, &played.start_ns, &played.slack_ns}) {
     times->assign(size, 0);
   }
@@ -295,14 +295,14 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   std::vector<OperationId> last_on(order.free_ns.size(), no_operation);
   std::int64_t first = order.first_collective_ns.value_or(never_reached);
   OperationId last = no_operation;
-  Player player(operations);
-  player.reset(order);
+  Replay replay(operations);
+  replay.reset(order);
   const auto later_of = [&](OperationId one, OperationId other) {
     if (one == no_operation || other == no_operation) return one == no_operation ? other : one;
-    return player.end_ns(other) > player.end_ns(one) ? other : one;
+    return replay.end_ns(other) > replay.end_ns(one) ? other : one;
   };
   OperationId group_awaited = no_operation;  // of the group that came last
-  player.run(order, [&](OperationId id, std::int64_t ready) {
+  replay.run(order, [&](OperationId id, std::int64_t ready) {
     OperationId& awaited = played.awaited[id];
     const auto wait_for = [&](OperationId other) { awaited = later_of(awaited, other); };
     if (order.leads(id)) {
@@ -329,7 +329,7 @@ Played play(const Operations& operations, const Order& order, const Values& valu
     for (const OperationId other : order.waits_of(id)) wait_for(other);
     if (order.group_of[id] != Order::no_group) wait_for(group_awaited);
     // Its rank may come to it from the iteration before, and from nothing in this one.
-    if (awaited != no_operation && player.end_ns(awaited) != ready) awaited = no_operation;
+    if (awaited != no_operation && replay.end_ns(awaited) != ready) awaited = no_operation;
     // What waits for its rank's own collective comes after its rank, whatever else it waited for.
     if (values.exchange[id] > 0 && before[id][0] != no_operation) awaited = before[id][0];
     played.ready_ns[id] = ready;
@@ -337,10 +337,10 @@ Played play(const Operations& operations, const Order& order, const Values& valu
     const std::int64_t end_ns = played.start_ns[id] + values.duration[id];
     if (operations.transfers(id)) return end_ns;
     first = std::min(first, played.start_ns[id]);
-    if (last == no_operation || end_ns > player.end_ns(last)) last = id;
+    if (last == no_operation || end_ns > replay.end_ns(last)) last = id;
     return end_ns;
   });
-  played.end_ns = player.take_ends();
+  played.end_ns = replay.take_ends();
   if (last == no_operation) return played;
   played.makespan_ns = played.end_ns[last] - (order.follows ? 0 : first);
 
@@ -382,7 +382,7 @@ Played play(const Operations& operations, const Order& order, const Values& valu
   return played;
 }
 
-CriticalPath parts_of_path(const Operations& operations, Side side, const Played& played,
+CriticalPath parts_of_path(const Operations& operations, Side side, const ReplayTimes& played,
                            const Values& values) {
   CriticalPath times;
   if (played.critical_path.empty()) return times;

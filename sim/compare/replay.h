@@ -88,12 +88,12 @@ struct Values {
 Values values_of(const Operations& operations, Side side, const Order& all);
 
 // Plays operations one after the other, again and again, without allocating.
-class Player {
+class Replay {
  public:
-  explicit Player(const Operations& operations)
-      : Player(std::vector<std::int64_t>(operations.size())) {}
+  explicit Replay(const Operations& operations)
+      : Replay(std::vector<std::int64_t>(operations.size())) {}
   // With ends that are known.
-  explicit Player(std::vector<std::int64_t> end_ns) : end_ns_(std::move(end_ns)) {}
+  explicit Replay(std::vector<std::int64_t> end_ns) : end_ns_(std::move(end_ns)) {}
 
   // From the first start, or 0, to the last end of what ranks compute.
   std::int64_t makespan_ns(const Order& order, const Values& values);
@@ -157,7 +157,7 @@ class Player {
 };
 
 // A replay with what each operation waited for.
-struct Played {
+struct ReplayTimes {
   std::vector<std::int64_t> ready_ns;
   std::vector<std::int64_t> start_ns;
   std::vector<std::int64_t> end_ns;
@@ -169,11 +169,11 @@ struct Played {
   std::int64_t makespan_ns = 0;
   std::vector<OperationId> critical_path;  // a longest chain, first to last
 };
-Played play(const Operations& operations, const Order& order, const Values& values);
+ReplayTimes play(const Operations& operations, const Order& order, const Values& values);
 
 // What the makespan consists of along the critical path; the parts sum to it. What starts before
 // what it waited for has ended, as where clocks disagree, counts from then.
-CriticalPath parts_of_path(const Operations& operations, Side side, const Played& played,
+CriticalPath parts_of_path(const Operations& operations, Side side, const ReplayTimes& played,
                            const Values& values);
 
 }  // namespace pipesim

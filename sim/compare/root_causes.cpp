@@ -25,12 +25,12 @@ class Replays final : public Changes {
  public:
   Replays(const Operations& operations, const CommonOrders& common, const Values& predicted,
           const std::vector<Difference>& differences)
-      : common_(common), differences_(differences), mixture_(predicted), player_(operations) {}
+      : common_(common), differences_(differences), mixture_(predicted), replay_(operations) {}
 
   std::size_t count() const override { return differences_.size() + 1; }
   void make(std::size_t change) override { put(change, 1); }
   void undo(std::size_t change) override { put(change, -1); }
-  std::int64_t value() override { return player_.makespan_ns(common_.orders[order_], mixture_); }
+  std::int64_t value() override { return replay_.makespan_ns(common_.orders[order_], mixture_); }
 
  private:
   void put(std::size_t change, std::int64_t sign) {
@@ -47,7 +47,7 @@ class Replays final : public Changes {
   const std::vector<Difference>& differences_;
   Values mixture_;
   Side order_ = predicted_side;
-  Player player_;
+  Replay replay_;
 };
 
 // What only one run has, by rank, stage and kind; without it, it takes no time and follows
@@ -56,14 +56,14 @@ class Extras final : public Changes {
  public:
   Extras(const Operations& operations, const Order& order, const Values& values,
          const std::vector<Difference>& extras)
-      : order_(order), values_(values), extras_(extras), mixture_(values), player_(operations) {
+      : order_(order), values_(values), extras_(extras), mixture_(values), replay_(operations) {
     for (std::size_t i = 0; i < extras.size(); ++i) undo(i);
   }
 
   std::size_t count() const override { return extras_.size(); }
   void make(std::size_t change) override { put(change, true); }
   void undo(std::size_t change) override { put(change, false); }
-  std::int64_t value() override { return player_.makespan_ns(order_, mixture_); }
+  std::int64_t value() override { return replay_.makespan_ns(order_, mixture_); }
 
  private:
   void put(std::size_t change, bool is_there) {
@@ -78,7 +78,7 @@ class Extras final : public Changes {
   const Values& values_;
   const std::vector<Difference>& extras_;
   Values mixture_;
-  Player player_;
+  Replay replay_;
 };
 
 class Ranking {

@@ -54,7 +54,7 @@ class Waiting {
           operations_.actions[id], own.sent_ns, own.start_ns, own.end_ns, busy_until(own), {}});
       if (others[id].exists()) message.otherwise_ns = others[id].duration_ns();
     });
-    tell_arrivals(messages);
+    separate_arrivals(messages);
     std::int64_t guessed = 0;
     auto message = messages.begin();
     for_each_transfer([&](OperationId, Occurrence& own) {
@@ -96,9 +96,9 @@ bool may_be_seen_late(const Operations& operations, Side side, const Occurrence&
 WireTimes tell_wire_times(Operations& operations, Side side, const RunDescription& about) {
   Waiting waiting(operations, side);
   WireTimes times = waiting.known();
-  const bool told_late = about.source == Source::profiled && about.device == "CPU";
+  const bool ends_come_late = about.source == Source::profiled && about.device == "CPU";
   if (has_late_looks(about)) times.as_usual = waiting.leave_out();
-  if (told_late) return times;
+  if (ends_come_late) return times;
   // As they came, but for those.
   times.told += times.seen_late - times.as_usual;
   times.seen_late = 0;

@@ -109,7 +109,7 @@ LayoutCost CutCosts::cost_of(const Cuts& cuts) const {
     cost.squares += static_cast<Squares>(ns) * static_cast<Squares>(ns);
     cost.missing_bytes = std::max(cost.missing_bytes, missing_bytes(cuts, rank));
   }
-  for (const Way& way : ways_) {
+  for (const Direction& way : ways_) {
     std::int64_t ns = 0;
     for (const int cut : way.cuts) ns += transfer_ns(cut, cuts[index(cut)]);
     cost.ns = std::max(cost.ns, ns);
@@ -120,7 +120,7 @@ LayoutCost CutCosts::cost_of(const Cuts& cuts) const {
 std::int64_t CutCosts::max_ns() const {
   std::int64_t most = sums_.ns.back();
   for (const std::int64_t ns : beside_ns_) most += ns;
-  for (const Way& way : ways_) {
+  for (const Direction& way : ways_) {
     std::int64_t sum = 0;
     for (const int cut : way.cuts) {
       std::int64_t largest = 0;
@@ -163,7 +163,7 @@ std::int64_t CutCosts::least_ns() const {
   for (const std::int64_t ns : beside_ns_) all += ns;
   std::int64_t least = (all + ranks() - 1) / ranks();
   least = std::max(least, std::ranges::max(problem_.layer_ns) + std::ranges::min(beside_ns_));
-  for (const Way& way : ways_) {
+  for (const Direction& way : ways_) {
     std::int64_t sum = 0;
     for (const int cut : way.cuts) {
       std::int64_t smallest = transfer_ns(cut, cut);

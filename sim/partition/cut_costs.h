@@ -30,7 +30,7 @@ struct LayoutCost {
 
 // The ways between two ranks. Of each boundary between them one has the forward
 // messages and the other the backward ones: they are occupied for as long.
-struct Way {
+struct Direction {
   int rank = 0;
   int other = 0;  // the larger
   std::vector<int> cuts;
@@ -50,7 +50,7 @@ class CutCosts {
     std::vector<std::int64_t> ns, state_bytes, activation_bytes, residue_bytes;
   };
   const Sums& sums() const { return sums_; }
-  const std::vector<Way>& ways() const { return ways_; }
+  const std::vector<Direction>& ways() const { return ways_; }
   // One or more; without any activations where the problem has none.
   const std::vector<HeldChunks>& moments_of(int rank) const { return moments_[index(rank)]; }
 
@@ -85,7 +85,7 @@ class CutCosts {
   const BottleneckProblem& problem_;
   Sums sums_;
   std::vector<std::int64_t> beside_ns_;
-  std::vector<Way> ways_;
+  std::vector<Direction> ways_;
   std::vector<std::vector<HeldChunks>> moments_;
 };
 

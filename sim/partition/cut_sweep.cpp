@@ -213,7 +213,7 @@ class CutSweep {
   void take(std::int64_t ns) {
     if (ns < least_ns_) return;
     std::int64_t bottleneck = ns;
-    for (const Way* way : step_->ways) {
+    for (const Direction* way : step_->ways) {
       std::int64_t sum = 0;
       for (const int cut : way->cuts) sum += costs_.transfer_ns(cut, cuts_[index(cut)]);
       bottleneck = std::max(bottleneck, sum);

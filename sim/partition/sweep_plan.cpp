@@ -89,7 +89,7 @@ class Planner {
     for (const int cut : placed) {
       if (!is_open(cut)) step.places.push_back(cut);
     }
-    for (const Way& way : costs_.ways()) {
+    for (const Direction& way : costs_.ways()) {
       if ((way.rank == rank && !taken_[index(way.other)]) ||
           (way.other == rank && !taken_[index(way.rank)])) {
         step.ways.push_back(&way);

@@ -32,7 +32,7 @@ struct SweepStep {
   std::vector<std::pair<int, int>> gaps;  // cuts around all stages that are not taken before it
   std::vector<int> complete;              // stages of the rank whose cuts are known by then
   std::vector<CutChoice> choices;
-  std::vector<const Way*> ways;  // to ranks that are not taken yet
+  std::vector<const Direction*> ways;  // to ranks that are not taken yet
   std::vector<int> places;  // cuts that a state tells: the open ones, then those closed at once
   std::size_t open = 0;
   int ranks_left = 0;

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/cost/describe_layout.h"
 #include "sim/cost/estimate/replicas.h"
-#include "sim/cost/lay_out.h"
 #include "sim/engine/record_run.h"
 #include "sim/schedule/remedy.h"
 #include "traces/base/error.h"
@@ -69,7 +69,7 @@ PipelineLayout layout_of(const PreparedPrediction& prepared) {
     }
     facts.training = &*replicas;
   }
-  return lay_out(facts);
+  return describe_layout(facts);
 }
 
 Prediction PreparedPrediction::predict() const {

@@ -7,7 +7,7 @@
 
 #include "exec/run/processor.h"
 #include "sim/calibrate/calibration.h"
-#include "sim/calibrate/doubts.h"
+#include "sim/calibrate/calibration_notes.h"
 #include "sim/compare/comparison.h"
 #include "sim/engine/record_run.h"
 #include "sim/flags/schedule_choice.h"

@@ -145,7 +145,7 @@ TEST(Arrivals, TakesTheUsualTimeOfTheWay) {
   messages.push_back({send, 10 * ms, 10 * ms, 12 * ms, 11 * ms, {}});
   // Of another way, of which nothing is known but this.
   messages.push_back({make_action(1, Kind::SEND_F, 0), 0, 0, 7 * ms, 7 * ms - look_ns, 4 * ms});
-  tell_arrivals(messages);
+  separate_arrivals(messages);
   EXPECT_EQ(messages[0].end_ns, 3 * ms);
   EXPECT_EQ(messages[3].end_ns, 10 * ms + 2 * ms);
   EXPECT_TRUE(messages[3].is_assumed);

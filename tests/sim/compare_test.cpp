@@ -352,13 +352,13 @@ TEST(Compare, SlackIsWhatAnActionMayTakeLonger) {
     const Operations& operations = comparison.operations;
     const Order order = order_of(operations, measured_side, P2p::async, false);
     Values values = values_of(operations, measured_side, order);
-    Player player(operations);
-    const Played& played = comparison.sides[measured_side].played;
+    Replay replay(operations);
+    const ReplayTimes& played = comparison.sides[measured_side].played;
     for (const OperationId id : order.sequence) {
       if (operations.transfers(id)) continue;
       for (const std::int64_t more : {std::int64_t{0}, std::int64_t{1}, std::int64_t{100}}) {
         values.duration[id] += played.slack_ns[id] + more;
-        EXPECT_EQ(player.makespan_ns(order, values), played.makespan_ns + more);
+        EXPECT_EQ(replay.makespan_ns(order, values), played.makespan_ns + more);
         values.duration[id] -= played.slack_ns[id] + more;
       }
     }

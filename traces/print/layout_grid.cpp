@@ -152,15 +152,15 @@ int LayoutGrid::stage_at(int rank, int chunk) const {
   return chunk < static_cast<int>(own.size()) ? own[static_cast<std::size_t>(chunk)] : -1;
 }
 
-LayoutGrid::Way LayoutGrid::way_from(int stage) const {
+LayoutGrid::Direction LayoutGrid::direction_from(int stage) const {
   const auto at = static_cast<std::size_t>(stage);
-  if (at + 1 >= layout_.stages.size()) return Way::end;
+  if (at + 1 >= layout_.stages.size()) return Direction::end;
   const int step = layout_.stages[at + 1].rank - layout_.stages[at].rank;
-  if (step == 0) return Way::beside;
+  if (step == 0) return Direction::beside;
   const bool is_straight = chunk_of(stage) == chunk_of(stage + 1);
-  if (is_straight && step == 1) return Way::down;
-  if (is_straight && step == -1) return Way::up;
-  return Way::far;
+  if (is_straight && step == 1) return Direction::down;
+  if (is_straight && step == -1) return Direction::up;
+  return Direction::far;
 }
 
 std::int64_t LayoutGrid::bytes_from(int stage) const {
@@ -256,7 +256,7 @@ std::vector<LayoutNote> layout_notes(const PipelineLayout& layout, const LayoutG
   }
   bool stays = false;
   for (int s = 0; s < static_cast<int>(layout.stages.size()); ++s) {
-    stays = stays || grid.way_from(s) == LayoutGrid::Way::beside;
+    stays = stays || grid.direction_from(s) == LayoutGrid::Direction::beside;
   }
   if (stays) add("", "stages of one rank send nothing to each other");
   if (mesh.ranks() > layout.sizes.pipeline && layout.stages.front().parameters) {

@@ -24,7 +24,7 @@ class LayoutGrid {
     int count() const { return last - first + 1; }
   };
   // From a stage to the next.
-  enum class Way : std::uint8_t {
+  enum class Direction : std::uint8_t {
     end,     // there is none
     beside,  // on the same rank
     down,    // on the next rank, the same chunk of it
@@ -42,7 +42,7 @@ class LayoutGrid {
   // -1 if the rank has no such chunk, or there is no such rank.
   int stage_at(int rank, int chunk) const;
   int chunk_of(int stage) const { return chunk_of_stage_[static_cast<std::size_t>(stage)]; }
-  Way way_from(int stage) const;
+  Direction direction_from(int stage) const;
   std::int64_t bytes_from(int stage) const;  // to the next
 
   // "rank 0", and its devices if they are not one per rank.

@@ -16,7 +16,7 @@ namespace pipesim {
 namespace {
 
 using Range = LayoutGrid::Range;
-using Way = LayoutGrid::Way;
+using Direction = LayoutGrid::Direction;
 
 struct Point {
   int x = 0;
@@ -93,9 +93,9 @@ class Page {
    public:
     // Takes a lane for a route between two positions, in half columns.
     int take(int from, int to) {
-      const Way own{std::min(from, to), std::max(from, to)};
+      const Stretch own{std::min(from, to), std::max(from, to)};
       std::size_t at = 0;
-      const auto meets = [&](const Way& other) {
+      const auto meets = [&](const Stretch& other) {
         return own.first <= other.last && other.first <= own.last;
       };
       while (at < lanes_.size() && std::ranges::any_of(lanes_[at], meets)) ++at;
@@ -106,11 +106,11 @@ class Page {
     int count() const { return static_cast<int>(lanes_.size()); }
 
    private:
-    struct Way {
+    struct Stretch {
       int first = 0;
       int last = 0;
     };
-    std::vector<std::vector<Way>> lanes_;
+    std::vector<std::vector<Stretch>> lanes_;
   };
 
   static std::vector<std::string> wrapped(const std::string& text, int letters) {
@@ -195,7 +195,7 @@ class Page {
     std::vector<Lanes> exits(rows.size());
     std::vector<Lanes> entries(rows.size());
     for (int stage = 0; stage + 1 < std::ssize(layout_.stages); ++stage) {
-      if (grid_.way_from(stage) != Way::far) continue;
+      if (grid_.direction_from(stage) != Direction::far) continue;
       std::optional<Detour> detour = detour_of(stage);
       if (!detour) continue;
       detour->channel_lane = channels[detour->channel]++;
@@ -270,7 +270,7 @@ class Page {
   int word_stage(int rank, int chunk, bool is_below) const {
     const int own = grid_.stage_at(rank, chunk);
     const int stage = is_below || own < 0 ? own : own - 1;
-    if (stage < 0 || grid_.way_from(stage) != Way::far || detour_of(stage)) return -1;
+    if (stage < 0 || grid_.direction_from(stage) != Direction::far || detour_of(stage)) return -1;
     return stage;
   }
 
@@ -351,8 +351,8 @@ class Page {
   // Draws the messages from a stage to the next, and back, as far as they are visible.
   void draw_way(int stage) {
     const auto at = static_cast<std::size_t>(stage);
-    const Way way = grid_.way_from(stage);
-    if (way == Way::far) {
+    const Direction way = grid_.direction_from(stage);
+    if (way == Direction::far) {
       const auto detour = std::ranges::find(detours_, stage, &Detour::stage);
       if (detour != detours_.end()) return draw_detour(*detour);
       draw_word(stage, true);
@@ -361,7 +361,7 @@ class Page {
     }
     const int from = layout_.stages[at].rank;
     const int to = layout_.stages[at + 1].rank;
-    if (way == Way::beside) return draw_beside(stage, from);
+    if (way == Direction::beside) return draw_beside(stage, from);
     const auto column = place_of(grid_.columns(), grid_.chunk_of(stage));
     const auto upper = place_or_range(std::min(from, to));
     const auto lower = place_or_range(std::max(from, to));
@@ -374,7 +374,7 @@ class Page {
       const int own = xs[is_forward ? 0 : 1];
       Point start{own, top + 2};
       Point end{own, bottom - 2};
-      if ((way == Way::up) == is_forward) std::swap(start, end);
+      if ((way == Direction::up) == is_forward) std::swap(start, end);
       arrow({start, end}, is_forward, stage);
       text({own + 8, (top + bottom) / 2 + 4}, bytes_text(stage), small);
     }

@@ -14,7 +14,7 @@ namespace pipesim {
 namespace {
 
 using Range = LayoutGrid::Range;
-using Way = LayoutGrid::Way;
+using Direction = LayoutGrid::Direction;
 
 enum class Ink : std::uint8_t { plain, bold, faint, forward, backward };
 
@@ -134,7 +134,7 @@ class Drawing {
           widest = std::max(widest, static_cast<int>(line.size()));
         }
         const int stage = ranks.is_one() ? grid_.stage_at(ranks.first, chunks.first) : -1;
-        if (stage < 0 || grid_.way_from(stage) == Way::end) continue;
+        if (stage < 0 || grid_.direction_from(stage) == Direction::end) continue;
         widest = std::max(widest, 9 + 2 * static_cast<int>(bytes_text(stage).size()));
       }
     }
@@ -154,12 +154,12 @@ class Drawing {
   int sender(const Range& ranks, const Range& chunks) const {
     if (!ranks.is_one() || !chunks.is_one()) return -1;
     const int stage = grid_.stage_at(ranks.first, chunks.first);
-    return stage >= 0 && grid_.way_from(stage) == Way::far ? stage : -1;
+    return stage >= 0 && grid_.direction_from(stage) == Direction::far ? stage : -1;
   }
   int receiver(const Range& ranks, const Range& chunks) const {
     if (!ranks.is_one() || !chunks.is_one()) return -1;
     const int stage = grid_.stage_at(ranks.first, chunks.first) - 1;
-    return stage >= 0 && grid_.way_from(stage) == Way::far ? stage : -1;
+    return stage >= 0 && grid_.direction_from(stage) == Direction::far ? stage : -1;
   }
 
   std::string bytes_text(int stage) const {
@@ -222,9 +222,9 @@ class Drawing {
       if (!chunks.is_one()) continue;
       const int above = grid_.stage_at(ranks.last, chunks.first);
       const int below = grid_.stage_at(ranks.last + 1, chunks.first);
-      if (above >= 0 && grid_.way_from(above) == Way::down) {
+      if (above >= 0 && grid_.direction_from(above) == Direction::down) {
         put_arrows(canvas, line_, columns_[c], above, false, "");
-      } else if (below >= 0 && grid_.way_from(below) == Way::up) {
+      } else if (below >= 0 && grid_.direction_from(below) == Direction::up) {
         put_arrows(canvas, line_, columns_[c], below, true, "");
       } else {
         continue;
@@ -284,7 +284,7 @@ class Drawing {
 
   bool goes_beside(int rank, const Range& chunks) const {
     const int stage = grid_.stage_at(rank, chunks.last);
-    return stage >= 0 && grid_.way_from(stage) == Way::beside;
+    return stage >= 0 && grid_.direction_from(stage) == Direction::beside;
   }
   bool has_beside(const Range& ranks) const {
     return ranks.is_one() && std::ranges::any_of(grid_.columns(), [&](const Range& chunks) {

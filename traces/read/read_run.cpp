@@ -48,7 +48,7 @@ void choose_replica(const std::string& path, const ReadOptions& options, NativeM
                     plural(about.pipelines(), about.tensor_parallel > 1 ? "pipeline" : "replica")));
   }
   about.replica = number - 1;
-  if (options.tells_replica) warnings.add(said_of_replica(about, metadata.ranks), path);
+  if (options.warns_of_replica) warnings.add(describe_replica(about, metadata.ranks), path);
 }
 
 // Nothing if it is not pipesim's.
@@ -274,7 +274,7 @@ std::vector<RecordedRun> read_runs(const std::vector<std::string>& given,
   return runs;
 }
 
-std::string said_of_replica(const RunDescription& about, int ranks) {
+std::string describe_replica(const RunDescription& about, int ranks) {
   std::string own;
   for (int rank = 0; rank < ranks; ++rank) {
     own += fmt::format("{}{}", rank == 0 ? "" : ", ", rank * about.pipelines() + about.replica);

@@ -13,10 +13,10 @@
 namespace pipesim {
 
 struct ReadOptions {
-  bool layers = false;        // keep layer spans
-  bool samples = true;        // keep all memory samples; else only the fullest of each rank
-  bool tells_replica = true;  // warn that one of several replicas was read
-  bool inputs = false;        // an input pipeline's run will do, too; else it is an input error
+  bool layers = false;           // keep layer spans
+  bool samples = true;           // keep all memory samples; else only the fullest of each rank
+  bool warns_of_replica = true;  // warn that one of several replicas was read
+  bool inputs = false;           // an input pipeline's run will do, too; else it is an input error
   ProfileOptions profile = {};
   ReadProgress progress = nullptr;
 };
@@ -42,7 +42,7 @@ bool is_folder(const std::string& path);
 std::vector<std::string> files_of(const std::vector<std::string>& paths);
 
 // Says which replica a run is, if its file has several.
-std::string said_of_replica(const RunDescription& about, int ranks);
+std::string describe_replica(const RunDescription& about, int ranks);
 
 // Reads one own file; nothing if it is not pipesim's.
 std::optional<RecordedRun> read_native_run(const std::string& path,

@@ -66,22 +66,22 @@ class BothWays {
 
  private:
   // One of the two directions through this rank.
-  struct Way {
+  struct Direction {
     int stage;
     int first;      // microbatch
     int forwards;   // so far
     int backwards;  // likewise
   };
 
-  void forward(Way& way, bool joined = false) {
+  void forward(Direction& way, bool joined = false) {
     Action action = make_action(way.stage, Kind::F, way.first + way.forwards++);
     action.joined = joined;
     out_.add(action);
   }
-  void backward(Way& way) {
+  void backward(Direction& way) {
     out_.add(make_action(way.stage, Kind::B, way.first + way.backwards++));
   }
-  void input_gradient(Way& way) {
+  void input_gradient(Direction& way) {
     const Action action = make_action(way.stage, Kind::I, way.first + way.backwards++);
     out_.add(action);
     waiting_.push_back(make_action(way.stage, Kind::W, action.microbatch));
@@ -96,8 +96,8 @@ class BothWays {
   int half_ranks_;
   int half_microbatches_;
   int h_;
-  Way near_;  // whose stage is nearer to the model's beginning
-  Way far_;
+  Direction near_;  // whose stage is nearer to the model's beginning
+  Direction far_;
   std::deque<Action> waiting_;
 };
 

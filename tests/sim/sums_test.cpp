@@ -1,5 +1,5 @@
 // Sums dealt out to their parts.
-#include "sim/calibrate/shares.h"
+#include "sim/calibrate/sums.h"
 
 #include <gtest/gtest.h>
 

@@ -27,7 +27,7 @@ struct LayoutFacts {
   // Null: there is one replica, or only costs say what it exchanges.
   const Training* training = nullptr;
 };
-PipelineLayout lay_out(const LayoutFacts& facts);
+PipelineLayout describe_layout(const LayoutFacts& facts);
 
 // "embedding, blocks 0-3" of `count` layers from `first` on.
 std::string layer_names(const Model& model, int first, int count);

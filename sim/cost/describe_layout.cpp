@@ -1,4 +1,4 @@
-#include "sim/cost/lay_out.h"
+#include "sim/cost/describe_layout.h"
 
 #include <fmt/format.h>
 
@@ -130,7 +130,7 @@ std::string layer_names(const Model& model, int first, int count) {
   return text;
 }
 
-PipelineLayout lay_out(const LayoutFacts& facts) {
+PipelineLayout describe_layout(const LayoutFacts& facts) {
   const Placement& placement = facts.schedule.placement;
   PipelineLayout layout;
   if (facts.model != nullptr) layout.model = facts.model->name;

@@ -1,4 +1,4 @@
-#include "sim/calibrate/dealing.h"
+#include "sim/calibrate/split_sums.h"
 
 #include <cmath>
 #include <map>

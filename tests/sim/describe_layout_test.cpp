@@ -1,5 +1,5 @@
 // What a layout says, against what is reckoned here by other means.
-#include "sim/cost/lay_out.h"
+#include "sim/cost/describe_layout.h"
 
 #include <gtest/gtest.h>
 
@@ -36,10 +36,10 @@ Costs stages_alike(int stages, std::int64_t output_bytes) {
   return costs;
 }
 
-TEST(LayOut, SendsFromEachRankToTheNextAndAround) {
+TEST(DescribeLayout, SendsFromEachRankToTheNextAndAround) {
   const Schedule schedule = schedule_of("interleaved", Placement::loop(4, 2), 8);
   const Costs costs = stages_alike(8, 100);
-  const PipelineLayout layout = lay_out({"Interleaved", schedule, costs});
+  const PipelineLayout layout = describe_layout({"Interleaved", schedule, costs});
   ASSERT_EQ(layout.stages.size(), 8U);
   for (int s = 0; s < 8; ++s) EXPECT_EQ(layout.stages[static_cast<std::size_t>(s)].rank, s % 4);
   ASSERT_EQ(layout.messages.size(), 7U);
@@ -55,26 +55,26 @@ TEST(LayOut, SendsFromEachRankToTheNextAndAround) {
   EXPECT_EQ(layout.stages[0].parameters, std::nullopt);
 }
 
-TEST(LayOut, SendsNothingBetweenStagesOfOneRank) {
+TEST(DescribeLayout, SendsNothingBetweenStagesOfOneRank) {
   const Schedule schedule = schedule_of("bfs", Placement::v(3, 2), 6);
   Costs costs = stages_alike(6, 7);
   costs.tied_gradients = GroupCosts{0, 50, {}, {}};
-  const PipelineLayout layout = lay_out({"v", schedule, costs});
+  const PipelineLayout layout = describe_layout({"v", schedule, costs});
   const std::vector<StageMessage> expected{{0, 0, 1, 7}, {1, 1, 2, 7}, {3, 2, 1, 7}, {4, 1, 0, 7}};
   EXPECT_EQ(layout.messages, expected);
   // The first and the last stage are on one rank.
   EXPECT_EQ(layout.tied, std::nullopt);
 }
 
-TEST(LayOut, OneRankSendsNothing) {
+TEST(DescribeLayout, OneRankSendsNothing) {
   const Schedule schedule = schedule_of("1f1b", Placement::loop(1, 1), 2);
   const Costs costs = stages_alike(1, 7);
-  const PipelineLayout layout = lay_out({"1F1B", schedule, costs});
+  const PipelineLayout layout = describe_layout({"1F1B", schedule, costs});
   EXPECT_EQ(layout.stages.size(), 1U);
   EXPECT_TRUE(layout.messages.empty());
 }
 
-TEST(LayOut, NamesLayers) {
+TEST(DescribeLayout, NamesLayers) {
   const Model model = testing::gpt(4, 64, 4);
   EXPECT_EQ(layer_names(model, 0, 1), "embedding");
   EXPECT_EQ(layer_names(model, 0, 2), "embedding, block 0");
@@ -90,7 +90,7 @@ TEST(LayOut, NamesLayers) {
 
   const Schedule schedule = schedule_of("1f1b", Placement::loop(2, 1), 2);
   const Costs costs = stages_alike(2, 7);
-  const PipelineLayout layout = lay_out({"1F1B", schedule, costs, {3, 1}});
+  const PipelineLayout layout = describe_layout({"1F1B", schedule, costs, {3, 1}});
   EXPECT_EQ(layout.stages[0].layer_names, "layers 0-2");
   EXPECT_EQ(layout.stages[1].layer_names, "layer 3");
   EXPECT_EQ(layout.stages[1].first_layer, 3);
@@ -117,7 +117,7 @@ struct Trained {
     facts.model = &model.model();
     facts.parameters = model.parameters(shape);
     facts.training = &model.training();
-    return lay_out(facts);
+    return describe_layout(facts);
   }
 };
 
@@ -129,7 +129,7 @@ Training replicas(int data, int zero, int tensor = 1) {
   return training;
 }
 
-TEST(LayOut, HasTheModelsParametersAndTies) {
+TEST(DescribeLayout, HasTheModelsParametersAndTies) {
   const Trained trained(replicas(1, 0), 2, 4);
   const PipelineLayout layout = trained.layout();
   const Model& model = trained.model.model();
@@ -145,7 +145,7 @@ TEST(LayOut, HasTheModelsParametersAndTies) {
 }
 
 // Groups as Megatron numbers them: tensor fastest, then data, then pipeline.
-TEST(LayOut, ReplicasReduceInMegatronsOrder) {
+TEST(DescribeLayout, ReplicasReduceInMegatronsOrder) {
   const Trained trained(replicas(4, 0, 2), 2, 4);
   const PipelineLayout layout = trained.layout();
   EXPECT_EQ(layout.sizes, (MeshSizes{.tensor = 2, .data = 4, .pipeline = 2}));
@@ -162,7 +162,7 @@ TEST(LayOut, ReplicasReduceInMegatronsOrder) {
   }
 }
 
-TEST(LayOut, ShardsAreReducedAndGathered) {
+TEST(DescribeLayout, ShardsAreReducedAndGathered) {
   Training training = replicas(8, 3);
   training.shard_over = 4;
   const Trained trained(training, 2, 3);
@@ -186,7 +186,7 @@ TEST(LayOut, ShardsAreReducedAndGathered) {
   }
 }
 
-TEST(LayOut, ZeroOneGathersWeightsOnce) {
+TEST(DescribeLayout, ZeroOneGathersWeightsOnce) {
   const Trained trained(replicas(2, 1), 2, 5);
   const PipelineLayout layout = trained.layout();
   ASSERT_EQ(layout.replicas.size(), 2U);
@@ -196,11 +196,11 @@ TEST(LayOut, ZeroOneGathersWeightsOnce) {
 }
 
 // Costs of a file say what is exchanged, but not with how many.
-TEST(LayOut, TakesExchangesOfCosts) {
+TEST(DescribeLayout, TakesExchangesOfCosts) {
   const Schedule schedule = schedule_of("1f1b", Placement::loop(2, 1), 2);
   Costs costs = stages_alike(2, 7);
   costs.stages[1].reduce = {0, 300, 1};
-  const PipelineLayout layout = lay_out({"1F1B", schedule, costs});
+  const PipelineLayout layout = describe_layout({"1F1B", schedule, costs});
   ASSERT_EQ(layout.replicas.size(), 1U);
   EXPECT_EQ(layout.replicas[0].group.count, 1);
   EXPECT_EQ(layout.replicas[0].bytes, (std::vector<std::int64_t>{0, 300}));

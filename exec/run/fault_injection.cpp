@@ -1,4 +1,4 @@
-#include "exec/run/faulty.h"
+#include "exec/run/fault_injection.h"
 
 #include <utility>
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/calibrate/shares.h"
+#include "sim/calibrate/sums.h"
 #include "sim/cost/costs.h"
 #include "sim/schedule/placement.h"
 #include "traces/recorded_run.h"

@@ -1,4 +1,4 @@
-#include "sim/calibrate/doubts.h"
+#include "sim/calibrate/calibration_notes.h"
 
 #include <fmt/format.h>
 

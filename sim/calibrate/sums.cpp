@@ -1,4 +1,4 @@
-#include "sim/calibrate/shares.h"
+#include "sim/calibrate/sums.h"
 
 #include <fmt/format.h>
 
