@@ -77,13 +77,15 @@ ReportTable cause_table(const Comparison& comparison, const ShownCauses& shown) 
     ReportRow& row = table.add().number(comparison.noise.effect_ns).none();
     row.text("noise").none().none().text("noise: " + noise_text(comparison));
   }
-  table.note =
-      table.rows.empty()
-          ? std::string(without_causes(comparison))
-          : fmt::format(
-                "Effect: the cause's share of the difference; alone: how much longer the "
-                "{} takes with this cause alone as in the {}.",
-                side_noun(comparison, predicted_side), side_noun(comparison, measured_side));
+  if (comparison.root_causes.empty()) {
+    table.note = without_causes(comparison);
+    return table;
+  }
+  table.note = fmt::format(
+      "Effect: the cause's share of the difference; alone: how much longer the {} takes with this "
+      "cause alone as in the {}.{}",
+      side_noun(comparison, predicted_side), side_noun(comparison, measured_side),
+      shown.others > 0 ? " --json lists all causes." : "");
   return table;
 }
 

@@ -59,6 +59,9 @@ struct Dress {
 
 // A report's table; rows that are left out are counted below it.
 std::string to_html(const ReportTable& table, std::size_t most, const Dress& dress = {}) {
+  if (table.rows.empty()) {
+    return table.note.empty() ? "" : fmt::format("<p>{}</p>\n", escape(table.note));
+  }
   const std::vector<const ReportRow*> rows = shown_rows(table, most);
   const TableUnit unit = unit_of(table, rows, false);
   bool has_times = false;
@@ -67,10 +70,10 @@ std::string to_html(const ReportTable& table, std::size_t most, const Dress& dre
     out += fmt::format("<{0}{1}>{2}</{0}>", tag, of.empty() ? "" : fmt::format(" class=\"{}\"", of),
                        html);
   };
-  // The first column names its row, whatever its values are.
+  // The first column names its row, unless it has durations.
   const auto class_of = [&](std::size_t column) {
     const Unit own = table.columns[column].unit;
-    return own == Unit::prose ? "p" : column > 0 && !is_words(own) ? "n" : "";
+    return own == Unit::prose ? "p" : is_duration(own) || (column > 0 && !is_words(own)) ? "n" : "";
   };
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const ReportColumn& column = table.columns[c];

@@ -198,8 +198,8 @@ std::string_view label_of(const StageKind& row) {
 }
 
 std::string_view without_causes(const Comparison& comparison) {
-  return comparison.gap.total_ns() == 0 ? "none: no action differs"
-                                        : "none that a single stage, rank or link accounts for";
+  return comparison.gap.total_ns() == 0 ? "No cause: no action differs."
+                                        : "No single stage, rank or link accounts for it.";
 }
 
 std::string_view identified_name(Identified identified) {
@@ -287,10 +287,6 @@ std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& meas
   add_memory(comparison, facts);
   add_clocks(measured, comparison, facts);
   return facts;
-}
-
-double fraction_of(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
 }  // namespace pipesim

@@ -37,7 +37,7 @@ struct ShownCauses {
   std::string others_text() const;  // "3 others"
 };
 ShownCauses shown_causes(const Comparison& comparison, std::size_t most);
-// The text for when no cause is named.
+// The sentence for when no cause is named.
 std::string_view without_causes(const Comparison& comparison);
 // Where the critical paths diverge, as a sentence.
 std::string parting_of(const Comparison& comparison);
@@ -52,7 +52,5 @@ struct Fact {
 };
 std::vector<Fact> facts_of(const RecordedRun& predicted, const RecordedRun& measured,
                            const Comparison& comparison);
-
-double fraction_of(std::int64_t part, std::int64_t whole);  // 0 if `whole` is 0
 
 }  // namespace pipesim

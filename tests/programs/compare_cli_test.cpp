@@ -68,7 +68,11 @@ TEST_F(CompareCommand, OfOneTraceWithItselfIsZero) {
     EXPECT_EQ(json["conformance"]["swapped"], 0);
     EXPECT_TRUE(json["root_causes"].empty());
     EXPECT_TRUE(json["warnings"]["measured"].empty());
-    EXPECT_NE(pipesim({"compare", path, path}).out.find("Both are alike"), std::string::npos);
+    const std::string page = folder_ / "page.html";
+    const std::string text = pipesim({"compare", path, path, "--html", page}).out;
+    EXPECT_NE(text.find("Both are alike"), std::string::npos);
+    EXPECT_NE(text.find("\nNo cause: no action differs.\n"), std::string::npos) << text;
+    EXPECT_NE(read_file(page).find("<p>No cause: no action differs.</p>"), std::string::npos);
   }
 }
 

@@ -33,6 +33,65 @@ TEST(ReportTable, HasTheSameCellsInItsFaces) {
       R"({"rank":11,"kind":"OPTIMIZER","ns":{"mean":0,"most":1000},"count":1,"late_ns":0}])");
 }
 
+ReportTable told() {
+  ReportTable table{"", "", {{"", "term", Unit::text}, {"", "gap", Unit::change}}, {}};
+  table.columns.push_back({"", "meaning", Unit::prose});
+  table.add().text("order").number(0).text("ranks run their actions in a different order");
+  table.add().text("total").number(-2'000).text("");
+  table.note = "A note.";
+  return table;
+}
+
+TEST(ReportTable, WrapsSentencesBehindTheirRowsOrBelow) {
+  EXPECT_EQ(to_text(told(), 10, 50),
+            "term, ns    gap  meaning\n"
+            "order         -  ranks run their actions in a\n"
+            "                 different order\n"
+            "total     -2000\n"
+            "A note.\n");
+  EXPECT_EQ(to_text(told(), 10, 40),
+            "term, ns    gap  meaning\n"
+            "order         -\n"
+            "      ranks run their actions in a\n"
+            "      different order\n"
+            "total     -2000\n"
+            "A note.\n");
+}
+
+TEST(ReportTable, WithoutRowsSaysItsNote) {
+  ReportTable table = told();
+  table.rows.clear();
+  EXPECT_EQ(to_text(table, 10, 80), "A note.\n");
+  table.note.clear();
+  EXPECT_EQ(to_text(table, 10, 80), "");
+}
+
+TEST(ReportTable, DropsColumnsWithoutAnyValueButTheFirst) {
+  ReportTable table{"", "", {{"", "rank", Unit::index}, {"", "a"}, {"", "b"}}, {}};
+  table.add().number(0).number(0).number(3);
+  drop_empty_columns(table);
+  ASSERT_EQ(table.columns.size(), 2U);
+  EXPECT_EQ(table.columns[1].name, "b");
+  EXPECT_EQ(table.rows[0].cells[1].value, 3);
+}
+
+TEST(ReportTable, AGroupNamesItsColumnsWhereAnotherHasTheSame) {
+  ReportTable table{"", "", {}, {}};
+  table.columns = {{"", "median", Unit::time, "predicted"},
+                   {"", "p10", Unit::time, "measured"},
+                   {"", "median", Unit::time, "measured"},
+                   {"", "drain", Unit::time, "bubble"}};
+  EXPECT_EQ(heading_of(table, table.columns[1]), "measured p10");
+  EXPECT_EQ(heading_of(table, table.columns[2]), "measured median");
+  EXPECT_EQ(heading_of(table, table.columns[3]), "drain");
+}
+
+TEST(ReportTable, SaysALargeFractionAsAFactor) {
+  EXPECT_EQ(text_of({9'999'000}, Unit::fraction), "+999.9 %");
+  EXPECT_EQ(text_of({11'000'000}, Unit::fraction), "x 12");
+  EXPECT_EQ(text_of({0}, Unit::share), "-");
+}
+
 TEST(ReportTable, ShowsWhatWeighsMostWhereThereIsNoRoomForAll) {
   ReportTable table = small();
   EXPECT_EQ(left_out_of(table, 2), "");

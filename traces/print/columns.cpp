@@ -45,7 +45,7 @@ std::string title_of(const ColumnGroup& group, std::size_t gap) {
 std::string hanging(const std::string& text, std::size_t margin, std::size_t width) {
   constexpr std::size_t least = 30;
   constexpr std::size_t min_margin = 6;
-  const bool is_beside = width >= margin + least;
+  const bool is_beside = text.empty() || width >= margin + least;
   if (!is_beside) margin = min_margin;
   std::string wrapped = (is_beside ? "" : "\n") + wrap(text, static_cast<int>(width - margin));
   for (std::size_t at = 0; (at = wrapped.find('\n', at)) != std::string::npos; at += margin) {
@@ -79,9 +79,12 @@ std::string page(const std::vector<std::string>& labels, std::span<const ColumnG
     }
   }
   std::string out;
-  const auto add = [&](std::string line) {
+  const auto trimmed = [](std::string line) {
     line.resize(line.find_last_not_of(' ') + 1);
-    if (!line.empty()) out += line + "\n";
+    return line;
+  };
+  const auto add = [&](const std::string& line) {
+    if (const std::string own = trimmed(line); !own.empty()) out += own + "\n";
   };
   add(titles);
   if (prose.cells.empty()) {
@@ -96,7 +99,8 @@ std::string page(const std::vector<std::string>& labels, std::span<const ColumnG
   for (std::size_t row = 0; row + 1 < lines.size(); ++row) {
     if (!has_value(groups, row) && prose.cells[row].empty()) continue;
     const std::string& line = lines[row + 1];
-    add(line + between + hanging(prose.cells[row], line.size() + wide_gap, width));
+    const std::string own = hanging(prose.cells[row], line.size() + wide_gap, width);
+    add(own.starts_with('\n') ? trimmed(line) + own : line + between + own);
   }
   return out;
 }

@@ -29,10 +29,6 @@ std::int64_t mean_over_ranks(const InputMetrics& metrics, Value value) {
   return metrics.ranks.empty() ? 0 : sum / static_cast<std::int64_t>(metrics.ranks.size());
 }
 
-double fraction_of(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 std::string share_of(std::int64_t part, std::int64_t whole) {
   return part == 0 ? "-" : format_percent(fraction_of(part, whole));
 }

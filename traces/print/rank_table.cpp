@@ -95,8 +95,7 @@ ReportTable rank_table(const std::vector<RankRun>& runs, const std::vector<int>&
       ReportRow& row = table.add().number(r);
       if (!is_one) row.text(run.name);
       row.number(rank.busy_ns);
-      row.fraction(static_cast<double>(rank.busy_ns) /
-                   static_cast<double>(std::max<std::int64_t>(run.makespan_ns, 1)));
+      row.fraction(fraction_of(rank.busy_ns, run.makespan_ns));
       row.number(rank.bubble.total_ns());
       for (const std::int64_t ns : rank.bubble.by_kind()) row.number(ns);
       if (at < run.collectives.size() && run.collectives[at].total_ns > 0) {

@@ -119,12 +119,15 @@ std::string text_of(const ReportCell& cell, Unit unit) {
     case Unit::share:
       if (cell.value == 0) return "-";
       return fmt::format("{:.0f} %", static_cast<double>(cell.value) * 1e-4);
-    default: return with_percent(static_cast<double>(cell.value) * 1e-6);
+    default: break;
   }
+  const double fraction = static_cast<double>(cell.value) * 1e-6;
+  return fraction < 10 ? with_percent(fraction) : fmt::format("x {:.0f}", fraction + 1);
 }
 
 std::string to_text(const ReportTable& table, std::size_t most, int width) {
-  if (table.rows.empty()) return {};
+  const std::string note = table.note.empty() ? "" : wrap(table.note, width) + "\n";
+  if (table.rows.empty()) return note;
   const std::vector<const ReportRow*> rows = shown_rows(table, most);
   const TableUnit unit = unit_of(table, rows, true);
   std::vector<std::string> labels;
@@ -163,8 +166,7 @@ std::string to_text(const ReportTable& table, std::size_t most, int width) {
   std::string title = table.title;
   if (!title.empty()) title += has_times ? fmt::format(", {}\n", unit.name) : "\n";
   return title + pipesim::table(labels, groups, static_cast<std::size_t>(width), prose) +
-         (rest.empty() ? "" : "  " + rest + "\n") +
-         (table.note.empty() ? "" : wrap(table.note, width) + "\n");
+         (rest.empty() ? "" : "  " + rest + "\n") + note;
 }
 
 Json to_json(const ReportTable& table) {
@@ -185,10 +187,11 @@ Json to_json(const ReportTable& table) {
   return list;
 }
 
-std::string with_percent(double fraction) {
-  return fraction < 10 ? fmt::format("{:+.1f} %", fraction * 100)
-                       : fmt::format("x {:.0f}", fraction + 1);
+double fraction_of(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
+
+std::string with_percent(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
 
 std::string signed_time(std::int64_t ns) {
   if (ns == 0) return "-";

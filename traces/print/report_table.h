@@ -93,13 +93,14 @@ std::string text_of(const ReportCell& cell, Unit unit, const TableUnit& times);
 // The same, each duration in its own unit.
 std::string text_of(const ReportCell& cell, Unit unit);
 
-// Under its title, as table() lays it out (columns.h), with its note; empty if there are no rows.
+// Under its title, as table() lays it out (columns.h), with its note; without rows the note alone.
 std::string to_text(const ReportTable& table, std::size_t most, int width);
 // A list of the rows as objects.
 Json to_json(const ReportTable& table);
 
-std::string with_percent(double fraction);  // "+3.1 %", "x 12"
-std::string signed_time(std::int64_t ns);   // "+3.10 ms"; "-" for none
+double fraction_of(std::int64_t part, std::int64_t whole);  // 0 if `whole` is 0
+std::string with_percent(double fraction);                  // "+3.1 %"
+std::string signed_time(std::int64_t ns);                   // "+3.10 ms"; "-" for none
 // With a sign, in the table's unit; "-" for none.
 std::string change(std::int64_t ns, const TableUnit& unit);
 
