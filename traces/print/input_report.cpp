@@ -68,8 +68,9 @@ ReportTable kind_table(const InputRun& run, const InputMetrics& metrics) {
         mean(&InputMetrics::Rank::exposed),
         mean_over_ranks(metrics, [&](const auto& rank) { return rank.hidden_ns(kind); }));
   }
-  for (const auto& [name, part] : waits) {
-    add(name, 0, 0, mean_over_ranks(metrics, [&](const auto& rank) { return rank.*part; }), 0);
+  for (const auto& wait : waits) {
+    const auto part = [&](const auto& rank) { return rank.*wait.second; };
+    add(wait.first, 0, 0, mean_over_ranks(metrics, part), 0);
   }
   return table;
 }
