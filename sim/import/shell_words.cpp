@@ -15,7 +15,7 @@
 namespace pipesim {
 namespace {
 
-constexpr std::size_t longest_script = 1 << 20;  // bytes of a script, and of all its words
+constexpr std::size_t longest_script = 1 << 20;  // bytes
 constexpr std::string_view shell_blanks = " \t\r";
 
 bool starts_name(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -136,7 +136,8 @@ class ShellSum {
 
 class ShellReader {
  public:
-  ShellReader(std::string_view text, const std::string& file) : text_(text), file_(file) {
+  ShellReader(std::string_view text, const std::string& file)
+      : text_(text), file_(file), room_((256 << 10) + 8 * text.size()) {
     if (text.size() > longest_script) {
       throw input_error(fmt::format("{}: more than {} of arguments", printable(file),
                                     format_bytes(static_cast<std::int64_t>(longest_script))));
@@ -300,9 +301,16 @@ class ShellReader {
     return result;
   }
 
-  void join(ShellWord& word, const ShellWord& part) {
-    size_ += part.text.size() + 1;
-    if (size_ > 16 * longest_script) fail("variables grow beyond what is read here");
+  // Lines that repeat a long variable would take the square of the script.
+  void spend(const ShellWords& words) {
+    for (const ShellWord& word : words) {
+      const std::size_t bytes = sizeof(ShellWord) + word.text.size();
+      if (bytes > room_) fail("variables grow beyond what is read here");
+      room_ -= bytes;
+    }
+  }
+
+  static void join(ShellWord& word, const ShellWord& part) {
     if (word.unknown.empty()) word.unknown = part.unknown;
     word.text += part.text;
   }
@@ -347,8 +355,10 @@ class ShellReader {
     if (c == '"') return double_quotes(whole, splits);
     if (c == '$' || c == '`') {
       ShellWords parts = expansion();
+      parts = whole ? joined(parts) : split_words(parts);
+      spend(parts);
       if (splits != nullptr) *splits = true;
-      return whole ? joined(parts) : split_words(parts);
+      return parts;
     }
     if (c == '\\' && at_ + 1 < text_.size()) advance();
     ShellWord result{.text = std::string(1, peek()), .line = line_};
@@ -380,6 +390,7 @@ class ShellReader {
       }
       if (peek() == '$' || peek() == '`') {
         const ShellWords parts = expansion();
+        spend(parts);
         for (std::size_t i = 0; i < parts.size(); ++i) {
           if (i > 0) words.push_back({.text = {}, .line = line_});
           join(words.back(), parts[i]);
@@ -404,7 +415,7 @@ class ShellReader {
     return whole ? joined(words) : words;
   }
 
-  ShellWords joined(const ShellWords& parts) {
+  static ShellWords joined(const ShellWords& parts) {
     if (parts.empty()) return {};
     ShellWord one = parts.front();
     for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -526,11 +537,13 @@ class ShellReader {
       rest.remove_prefix(rest[0] == ':' ? 2 : 1);
       ShellReader inside(rest, file_);
       inside.variables_ = variables_;
-      inside.size_ = size_;
+      inside.room_ = room_;
       inside.line_ = line_;
       inside.depth_ = depth_ + 1;
       if (inside.depth_ > 16) fail("defaults of variables nested too deep");
-      return {inside.scalar_of_all()};
+      const ShellWord value = inside.scalar_of_all();
+      room_ = inside.room_;
+      return {value};
     }
     if (found == variables_->end() || (!rest.empty() && !has_default)) return unknown(begin, name);
     if (is_list) {
@@ -553,8 +566,8 @@ class ShellReader {
   const std::string& file_;
   std::size_t at_ = 0;
   int line_ = 1;
-  std::size_t size_ = 0;  // of all words that were joined
-  int depth_ = 0;         // of defaults within defaults
+  std::size_t room_;  // bytes that words from variables may still take
+  int depth_ = 0;     // of defaults within defaults
   bool had_list_ = false;
   ShellVariables own_;
   ShellVariables* variables_ = &own_;  // of the reader of the text that contains a default

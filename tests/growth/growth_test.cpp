@@ -226,6 +226,11 @@ TEST(Growth, OfConfigurationsOfOthers) {
        growing("settings", "[training]\n<k# = 1\n>"),
        growing("parts", "[parallelism]\nk = [<[1]|,>]\n"),
        growing("members", R"({"train_batch_size":8,<"k#":1|,>})")});
+  expect_linear_reading(
+      "import",
+      {growing("words of a variable, again and again", "A=\"<a >\"\n<x $A\n>", 4000),
+       growing("variables of variables", "A0=\"a a a a\"\n<A=\"$A $A\"\n>x $A", 100)},
+      Outcome::refused);
 }
 
 TEST(Growth, OfRecommendationModels) {
