@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Writes sim/cost/hardware/validated.json: how far predictions are off from published
-iterations that nothing was fitted on, by device, software and whether products have 8-bit inputs; and
-from published peaks of memory, by device and software.
+"""Writes sim/cost/hardware/validated.json: how far published iterations that nothing was fitted on
+are from predictions, by device, software and whether products have 8-bit inputs, on how many devices
+they ran, and how many a band holds that was made without their model; and how far published peaks of
+memory are, by device and software.
 
     bands.py            writes the file
     bands.py --check    fails where it is not what this would write
 
-One rule makes all bands. A band of time is what four of five of its rows stay within, and at least
-LEAST; with fewer than FEW rows it is at least what four of five sets of rows stay within, and so is
-that of other software that is predicted by kernels on a device whose kernels were measured.
+One rule makes all bands. A band is a fraction of the prediction. A band of time is what four of five
+of its rows stay within, and at least LEAST; with fewer than FEW rows it is at least what four of five
+sets of rows stay within.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def band(errors: Iterable[float]) -> float:
 
 
 def band_of_others(sets: Mapping[str, Sequence[float]]) -> float:
-    """Of software that none of these sets is of."""
+    """What four of five sets stay within."""
     return band(band(errors) for errors in sets.values())
 
 
@@ -117,6 +118,16 @@ class Coverage:
     of_other_sets: int
 
 
+def holds(band_rows: Sequence[Outcome], general: float, row: Outcome) -> bool:
+    """Whether a band of other rows, or where there are none the general one, holds this row."""
+    limit = band_of([one.deviation for one in band_rows], general) if band_rows else general
+    return abs(row.deviation) <= limit
+
+
+def of_other_models(row: Outcome, alike: Sequence[Outcome]) -> list[Outcome]:
+    return [one for one in alike if one.row.model != row.row.model]
+
+
 def coverages(kinds: Mapping[str, Kind], outcomes: Sequence[Outcome]) -> list[Coverage]:
     """Of rows that are evidence; `kinds` is by the name of a source and a row."""
     sets: dict[str, list[Outcome]] = defaultdict(list)
@@ -124,20 +135,17 @@ def coverages(kinds: Mapping[str, Kind], outcomes: Sequence[Outcome]) -> list[Co
         sets[outcome.row.source.value].append(outcome)
     result = []
     for name, some in sets.items():
-        others = {key: [one.error for one in value] for key, value in sets.items() if key != name}
+        others = {
+            key: [one.deviation for one in value] for key, value in sets.items() if key != name
+        }
         general = band_of_others(others)
         inside = [0, 0]
         for one in some:
             kind = kinds[key_of(one.row)]
             alike = [two for two in outcomes if kinds[key_of(two.row)] == kind and two is not one]
-            for at, known in enumerate(
-                (
-                    [two.error for two in alike if two.row.model != one.row.model],
-                    [two.error for two in alike if two.row.source is not one.row.source],
-                )
-            ):
-                limit = band_of(known, general) if known else general
-                inside[at] += abs(one.error) <= limit
+            of_other_sets = [two for two in alike if two.row.source is not one.row.source]
+            for at, known in enumerate((of_other_models(one, alike), of_other_sets)):
+                inside[at] += holds(known, general, one)
         result.append(Coverage(name, len(some), *inside))
     return result
 
@@ -146,10 +154,18 @@ def key_of(row: Row) -> str:
     return f"{row.source.value}: {row.name}"
 
 
-def line_of(kind: Kind | MemoryKind, some: Sequence[Outcome], fraction: float) -> str:
+def line_of(kind: Kind | MemoryKind, some: Sequence[Outcome], fraction: float) -> dict[str, Json]:
     sets = sorted({one.row.source.value for one in some})
-    figures = {"sets": sets, "rows": len(some), "fraction": rounded_up(fraction)}
-    return json.dumps({**vars(kind), **figures})
+    return {**vars(kind), "sets": sets, "rows": len(some), "fraction": rounded_up(fraction)}
+
+
+def time_line(kind: Kind, some: Sequence[Outcome], general: float) -> dict[str, Json]:
+    devices = [one.row.training.devices for one in some]
+    return {
+        **line_of(kind, some, band_of([one.deviation for one in some], general)),
+        "held": sum(holds(of_other_models(one, some), general, one) for one in some),
+        "devices": [min(devices), max(devices)],
+    }
 
 
 def bands_text(pipesim: Pipesim) -> str:
@@ -159,23 +175,20 @@ def bands_text(pipesim: Pipesim) -> str:
     sets: dict[str, list[float]] = defaultdict(list)
     for outcome in outcomes:
         times[kind_of(pipesim, outcome.row)].append(outcome)
-        sets[outcome.row.source.value].append(outcome.error)
-        if outcome.peak_error is not None:
+        sets[outcome.row.source.value].append(outcome.deviation)
+        if outcome.peak_deviation is not None:
             peaks[memory_kind_of(pipesim, outcome.row)].append(outcome)
     of_others = band_of_others(sets)
-    lines = [
-        line_of(kind, times[kind], band_of([one.error for one in times[kind]], of_others))
-        for kind in sorted(times)
-    ]
+    lines = [json.dumps(time_line(kind, times[kind], of_others)) for kind in sorted(times)]
     memory = [
-        line_of(kind, peaks[kind], band(one.peak_error or 0 for one in peaks[kind]))
+        json.dumps(
+            line_of(kind, peaks[kind], band(one.peak_deviation or 0 for one in peaks[kind]))
+        )
         for kind in sorted(peaks)
     ]
-    others = {"rows": len(outcomes), "fraction": rounded_up(of_others)}
     join = ",\n    ".join
     return (
-        '{\n  "format": "pipesim-validated",\n  "version": 2,\n'
-        + f'  "others": {json.dumps(others)},\n'
+        '{\n  "format": "pipesim-validated",\n  "version": 3,\n'
         + f'  "sets": [\n    {join(lines)}\n  ],\n'
         + f'  "memory_sets": [\n    {join(memory)}\n  ]\n}}\n'
     )

@@ -27,6 +27,17 @@ class Outcome:
         return self.seconds / self.row.published_s - 1
 
     @property
+    def deviation(self) -> float:
+        """Of what was measured from what is predicted."""
+        return self.row.published_s / self.seconds - 1
+
+    @property
+    def peak_deviation(self) -> float | None:
+        """Where a peak is published."""
+        published = self.row.published_peak_bytes
+        return None if published is None else published / self.peak_bytes - 1
+
+    @property
     def peak_error(self) -> float | None:
         """Where a peak is published."""
         published = self.row.published_peak_bytes

@@ -258,13 +258,43 @@ void check_export_flags(const PlanFlags& flags) {
 }
 
 // A space and what was found in it.
+// Of one number of devices, what fits with the whole band of its peak; if nothing does, what is
+// predicted to fit.
 struct Searched {
   PlanSpace space;
   LayoutPlanner planner;
+  PlanSearch how;
   PlanResult result;
+  bool is_certain = true;
+  std::optional<PlanOutcome> riskier = {};  // faster, but may not fit
 
   Searched(PlanSpace its, const PlanLimits& limits)
       : space(std::move(its)), planner(space, limits) {}
+
+  void search(const PlanSearch& asked) {
+    const TrainingRequest& training = space.question().training;
+    how = asked;
+    how.memory_cap_bytes =
+        certain_bytes(asked.memory_cap_bytes, training.cluster.device.memory_bytes,
+                      memory_error_band(training.model, training.cluster));
+    result = planner.best(how);
+    if (how.memory_cap_bytes == asked.memory_cap_bytes) return;
+    if (!result.best.empty() && asked.aim == PlanAim::memory) return;
+    PlanSearch wider = asked;
+    if (!result.best.empty()) {
+      wider.top = 1;
+      wider.below = result.best.front().time_ns;
+    }
+    PlanResult more = planner.best(wider);
+    if (more.best.empty()) return;
+    if (!result.best.empty()) {
+      riskier = more.best.front();
+      return;
+    }
+    how = asked;
+    result = std::move(more);
+    is_certain = false;
+  }
 };
 
 PlanOfDevices summary_of(const Searched& one) {
@@ -272,6 +302,7 @@ PlanOfDevices summary_of(const Searched& one) {
   own.devices = one.space.question().devices;
   own.layouts = one.space.axes().size();
   own.counts = one.result.counts;
+  own.is_certain = one.is_certain;
   return own;
 }
 
@@ -290,15 +321,16 @@ void set_best(const PlanFlags& flags, const PlanSpace& space, const Finalist& be
 // By the objective. Expects that some have a best.
 std::size_t best_of(const std::vector<PlanOfDevices>& all, PlanObjective objective) {
   const auto key = [&](std::size_t i) {
-    if (!all[i].best) return std::tuple(true, std::int64_t{0}, std::int64_t{0});
+    if (!all[i].best) return std::tuple(2, std::int64_t{0}, std::int64_t{0});
+    const int doubt = all[i].is_certain ? 0 : 1;
     const PlanOutcome& best = *all[i].best;
     switch (objective) {
-      case PlanObjective::memory: return std::tuple(false, best.memory_bytes, best.time_ns);
+      case PlanObjective::memory: return std::tuple(doubt, best.memory_bytes, best.time_ns);
       case PlanObjective::devices:
-        return std::tuple(false, std::int64_t{all[i].devices}, best.time_ns);
+        return std::tuple(doubt, std::int64_t{all[i].devices}, best.time_ns);
       case PlanObjective::time: break;
     }
-    return std::tuple(false, best.time_ns, std::int64_t{all[i].devices});
+    return std::tuple(doubt, best.time_ns, std::int64_t{all[i].devices});
   };
   std::size_t best = 0;
   for (std::size_t i = 1; i < all.size(); ++i) {
@@ -318,18 +350,19 @@ PlanCertificate certificate_of(const PlanSpace& space, const PlanPoint& point,
 
 // What a layout ends as, and how many splits of work have a faster one.
 std::string certificate_text(const PlanFlags& flags, Searched& searched, const PlanPoint& point,
-                             const PlanCertificate& certificate, const PlanSearch& how,
+                             const PlanCertificate& certificate, std::int64_t cap_bytes,
                              const PlanLimits& limits, const std::vector<std::string>& given) {
   std::optional<std::int64_t> faster_splits;
   if (certificate.outcome) {
-    PlanSearch faster = how;
+    PlanSearch faster = searched.how;
     faster.top = max_faster_splits;
     faster.below = certificate.outcome->time_ns;
     const PlanResult found = searched.planner.best(faster);
     if (found.counts.not_reached == 0) faster_splits = std::ssize(found.best);
   }
-  CertificateView view{searched.space,       point,         certificate, how.memory_cap_bytes,
-                       searched.result.best, faster_splits, given};
+  CertificateView view{
+      searched.space,       point,         certificate, cap_bytes, searched.how.memory_cap_bytes,
+      searched.result.best, faster_splits, given};
   const std::vector<PlanOutcome>& best = searched.result.best;
   if (certificate.outcome && !best.empty() && certificate.outcome->time_ns > best.front().time_ns) {
     const PlanSpace& space = searched.space;
@@ -394,10 +427,10 @@ void run(const PlanFlags& flags, bool in_short) {
     progress->show(fmt::format("bounding {} layouts on {} devices",
                                format_count(space.axes().size()), format_count(count)));
     Searched& one = *searched.emplace_back(std::make_unique<Searched>(std::move(space), limits));
-    one.result = one.planner.best(how);
+    one.search(how);
     by_devices.push_back(summary_of(one));
     if (devices.size() > 1 && !one.result.best.empty()) {
-      set_best(flags, one.space, finalists(one.space, one.result.best, how, limits).front(),
+      set_best(flags, one.space, finalists(one.space, one.result.best, one.how, limits).front(),
                by_devices.back());
     }
   }
@@ -405,7 +438,8 @@ void run(const PlanFlags& flags, bool in_short) {
   Searched& best = *searched[chosen];
   const std::vector<std::string> given = given_flags(flags, devices[chosen]);
   PlanAnswer answer;
-  PlanView view{best.space, answer, how.memory_cap_bytes, objective, by_devices, given};
+  PlanView view{best.space, answer, how.memory_cap_bytes, best.how.memory_cap_bytes, objective,
+                by_devices, given};
   // Absent where it has none of the values that are asked for.
   const SpaceOf other_space = [&](const PlanQuestion& other) {
     try {
@@ -416,7 +450,7 @@ void run(const PlanFlags& flags, bool in_short) {
   };
   if (flags.why) {
     const std::string text =
-        certificate_text(flags, best, *asked, *certificate, how, limits, given);
+        certificate_text(flags, best, *asked, *certificate, how.memory_cap_bytes, limits, given);
     progress.reset();
     print(text);
     return;
@@ -432,9 +466,10 @@ void run(const PlanFlags& flags, bool in_short) {
     }
     refuse_plan(best.space, best.result.counts, how, limits, other_space);
   }
+  if (best.riskier) view.riskier = finalists(best.space, {*best.riskier}, how, limits).front();
   if (in_short || flags.export_format) {
     answer.result = std::move(best.result);
-    answer.top = finalists(best.space, answer.result.best, how, limits);
+    answer.top = finalists(best.space, answer.result.best, best.how, limits);
     progress.reset();
     if (in_short) {
       print(plan_summary(view, standard_output()));
@@ -446,14 +481,14 @@ void run(const PlanFlags& flags, bool in_short) {
                  flags.output);
     return;
   }
-  answer = answer_plan(best.planner, best.space, std::move(best.result), how, limits);
+  answer = answer_plan(best.planner, best.space, std::move(best.result), best.how, limits);
   if (answer.top.size() > printed) {
     answer.top.erase(answer.top.begin() + static_cast<std::ptrdiff_t>(printed), answer.top.end());
   }
   set_best(flags, best.space, answer.top.front(), by_devices[chosen]);
   if (objective == PlanObjective::time) {
-    view.nearby =
-        nearby_batch(best.space.question(), answer.top.front().outcome, how, other_space, limits);
+    view.nearby = nearby_batch(best.space.question(), answer.top.front().outcome, best.how,
+                               other_space, limits);
   }
   progress.reset();
   if (csv) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/cli/plan_report.h"
 #include "traces/base/json.h"
 #include "traces/base/text.h"
@@ -14,8 +16,7 @@ enum class End { impossible, too_large, dominated, evaluated };
 
 bool is_too_large(const CertificateView& view) {
   const PlanOutcome& outcome = *view.certificate.outcome;
-  return view.certificate.least_memory_bytes > view.memory_cap_bytes ||
-         outcome.memory_bytes > view.memory_cap_bytes;
+  return std::max(view.certificate.least_memory_bytes, outcome.memory_bytes) > view.certain_bytes;
 }
 
 End end_of(const CertificateView& view) {
@@ -45,6 +46,11 @@ std::string verdict(const CertificateView& view) {
                   format_bytes(outcome.memory_bytes));
   switch (end_of(view)) {
     case End::too_large:
+      if (outcome.memory_bytes <= view.memory_cap_bytes) {
+        return fmt::format("It may not fit: of {}, {} are sure to fit. {}\n",
+                           format_bytes(view.memory_cap_bytes), format_bytes(view.certain_bytes),
+                           exact);
+      }
       return fmt::format("Too large: it needs at least {} of {}. {}\n",
                          format_bytes(found.least_memory_bytes),
                          format_bytes(view.memory_cap_bytes), exact);

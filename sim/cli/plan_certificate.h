@@ -17,6 +17,7 @@ struct CertificateView {
   const PlanPoint& point;
   const PlanCertificate& certificate;
   std::int64_t memory_cap_bytes;
+  std::int64_t certain_bytes;                 // the largest peak that fits with its whole band
   const std::vector<PlanOutcome>& best;       // of all that fit, as many as were asked for
   std::optional<std::int64_t> faster_splits;  // that fit; absent of what can't be
   const std::vector<std::string>& flags;      // as a PlanView has them

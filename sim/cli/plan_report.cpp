@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "sim/advice/ranking.h"
@@ -40,40 +41,6 @@ std::vector<std::string> command_words(const std::vector<std::string>& flags,
   return words;
 }
 
-// A choice of a layout, as a field of JSON and in a cell of CSV.
-struct Choice {
-  template <typename T>
-  Choice(std::string_view field, const T& own)
-      : name(field), value(own), text(fmt::format("{}", own)) {}
-  Choice(std::string_view field, bool own) : name(field), value(own), text(own ? "on" : "off") {}
-  template <typename T>
-  Choice(std::string_view field, const std::optional<T>& own)
-      : name(field), value(own), text(own ? fmt::format("{}", *own) : "") {}
-
-  std::string_view name;
-  Json value;
-  std::string text;
-};
-
-std::vector<Choice> choices_of(const PlanSpace& space, const PlanPoint& point) {
-  const PlanReplicas& replicas = point.replicas;
-  std::optional<std::string_view> gather;
-  if (replicas.gather) gather = gather_name(*replicas.gather);
-  return {{"schedule", point.schedule.family->name},
-          {"stages", point.stages},
-          {"virtual_stages", point.schedule.chunks},
-          {"tensor_parallel", point.tensor_parallel},
-          {"data_parallel", space.data_parallel(point)},
-          {"micro_batch_size", point.micro_batch_size},
-          {"sequence_parallel", point.sequence_parallel},
-          {"recompute", recompute_name(point.recompute)},
-          {"zero", replicas.zero},
-          {"shard_over", space.shard_over(point)},
-          {"gather", gather},
-          {"bucket_bytes", replicas.bucket_bytes},
-          {"overlap_gather", replicas.gathers_ahead}};
-}
-
 double loss_of(const PlanOutcome& one, const PlanOutcome& best) {
   return static_cast<double>(one.time_ns) / static_cast<double>(best.time_ns) - 1;
 }
@@ -102,23 +69,35 @@ std::string verdict(const PlanView& view, const Terminal& terminal) {
   return bold(wrap(text, terminal.width), terminal.colour) + "\n";
 }
 
-// Whether the best fits for sure; and, where known, what the fastest of those that do takes.
+// Whether the best is sure to fit, and what is faster, but is not.
 std::string memory_doubt(const PlanView& view, int width) {
   const PlanOutcome& best = view.answer.top.front().outcome;
-  const auto band = memory_error_band(model_of(view.space, view.space.axes().at(best.index)));
-  const std::int64_t device_bytes = view.space.question().training.cluster.device.memory_bytes;
-  if (!may_not_fit(best.memory_bytes, view.memory_cap_bytes, device_bytes, band)) return {};
-  const std::int64_t cap = cap_with_margin(std::max(view.memory_cap_bytes, device_bytes), *band);
-  constexpr std::int64_t mebibyte = 1 << 20;
-  std::string text = fmt::format("It may not fit: {}. --memory-cap {}MiB leaves that margin",
-                                 memory_band_text(*band), cap / mebibyte);
-  const auto safe = std::ranges::find_if(
-      view.answer.front.rbegin(), view.answer.front.rend(),
-      [&](const PlanOutcome& one) { return one.memory_bytes <= cap / mebibyte * mebibyte; });
-  if (safe != view.answer.front.rend()) {
-    text += fmt::format(": {} or less", format_time(safe->time_ns));
+  const TrainingRequest& training = view.space.question().training;
+  const auto band = memory_error_band(training.model, training.cluster);
+  const auto fit = [&](const PlanOutcome& one) {
+    return fit_of(one.memory_bytes, view.memory_cap_bytes, training.cluster.device.memory_bytes,
+                  band);
+  };
+  if (fit(best) == Fit::may_not_fit) {
+    return wrap(fmt::format("It may not fit: {}. No layout is sure to.\n", memory_band_text(*band)),
+                width) +
+           "\n";
   }
-  return wrap(text + ".\n", width) + "\n";
+  if (!view.riskier || view.riskier->outcome.time_ns >= best.time_ns) return {};
+  const PlanOutcome& riskier = view.riskier->outcome;
+  const PlanPoint point = view.space.axes().at(riskier.index);
+  return wrap(fmt::format(
+                  "Faster, but may not fit: {}, {:.2f} % less, with {}, up to {} of {}: {}.\n",
+                  format_time(riskier.time_ns), -100 * loss_of(riskier, best),
+                  format_bytes(riskier.memory_bytes),
+                  format_bytes(static_cast<std::int64_t>(static_cast<double>(riskier.memory_bytes) *
+                                                         (1 + band->fraction))),
+                  format_bytes(view.memory_cap_bytes), memory_band_text(*band)),
+              width) +
+         "\n" +
+         command_text(command_words(view.flags, view.space, point, view.riskier->layout), "  ",
+                      width) +
+         "\n";
 }
 
 std::string nearby_batch_text(const PlanView& view, int width) {
@@ -137,6 +116,45 @@ std::string nearby_batch_text(const PlanView& view, int width) {
   return wrap(text + ".\n", width) + "\n";
 }
 
+// "3 pass 25MB ahead"
+std::string zero_text(const PlanReplicas& replicas) {
+  std::string text = std::to_string(replicas.zero);
+  if (replicas.within_node) text += " node";
+  if (replicas.gather) text += fmt::format(" {}", gather_name(*replicas.gather));
+  if (replicas.bucket_bytes) text += fmt::format(" {}MB", *replicas.bucket_bytes / 1'000'000);
+  if (replicas.gathers_ahead) text += " ahead";
+  return text;
+}
+
+// "embedding + 20, 21 + head"
+std::string split_text(std::vector<int> layers) {
+  --layers.front();
+  --layers.back();
+  return fmt::format("embedding + {} + head", fmt::join(layers, ", "));
+}
+
+// "4 (+0.12 %), 8 (+0.30 %)": other numbers of chunks that split work alike and lose 1 % at most,
+// all with layers dealt out as usual. Of those that were evaluated.
+std::string variants_text(const PlanView& view, const Finalist& one) {
+  constexpr double max_loss = 0.01;
+  const PlanAxes& axes = view.space.axes();
+  const PlanPoint own = axes.at(one.outcome.index);
+  std::map<int, std::int64_t> fastest;  // by chunks
+  for (const PlanOutcome& other : view.answer.result.evaluated) {
+    if (axes.split_of(other.index) != axes.split_of(one.outcome.index)) continue;
+    const auto [found, is_new] =
+        fastest.try_emplace(axes.at(other.index).schedule.chunks, other.time_ns);
+    if (!is_new) found->second = std::min(found->second, other.time_ns);
+  }
+  fastest.erase(own.schedule.chunks);
+  std::vector<std::string> parts;
+  for (const auto& [chunks, time_ns] : fastest) {
+    const double loss = static_cast<double>(time_ns) / static_cast<double>(one.even_ns) - 1;
+    if (loss <= max_loss) parts.push_back(fmt::format("{} (+{:.2f} %)", chunks, loss * 100));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 // One row a layout: `marks` stand before each.
 std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& outcomes,
                           const std::vector<std::string>& labels, const PlanOutcome& best,
@@ -151,7 +169,7 @@ std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& 
   for (const PlanOutcome& one : outcomes) longest = std::max(longest, one.time_ns);
   const TableUnit unit = table_unit(longest);
   const std::string names[] = {fmt::format("{}", unit.name),
-                               "loses %",
+                               "+ %",
                                is_small ? "MiB" : "GiB",
                                "t",
                                "p",
@@ -163,15 +181,8 @@ std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& 
                                "schedule",
                                "recompute"};
   for (std::size_t c = 0; c < columns.size(); ++c) columns[c].name = names[c];
-  if (view.objective == PlanObjective::memory) columns[1].name = "holds more %";
   for (const PlanOutcome& one : outcomes) {
     const PlanPoint point = view.space.axes().at(one.index);
-    const PlanReplicas& replicas = point.replicas;
-    std::string zero = std::to_string(replicas.zero);
-    if (replicas.within_node) zero += " node";
-    if (replicas.gather) zero += fmt::format(" {}", gather_name(*replicas.gather));
-    if (replicas.bucket_bytes) zero += fmt::format(" {}MB", *replicas.bucket_bytes / 1'000'000);
-    if (replicas.gathers_ahead) zero += " ahead";
     const std::string cells[] = {
         unit.text(one.time_ns),
         fmt::format("{:.2f}", (view.objective == PlanObjective::memory ? more_memory(one, best)
@@ -185,7 +196,7 @@ std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& 
         std::to_string(view.space.data_parallel(point)),
         std::to_string(point.micro_batch_size),
         point.sequence_parallel ? "yes" : "no",
-        zero,
+        zero_text(point.replicas),
         std::string(point.schedule.family->name),
         recompute_name(point.recompute)};
     for (std::size_t c = 0; c < columns.size(); ++c) columns[c].cells.push_back(cells[c]);
@@ -200,27 +211,38 @@ std::string top_table(const PlanView& view, std::size_t width) {
   const std::vector<Finalist>& top = view.answer.top;
   std::vector<PlanOutcome> outcomes;
   std::vector<std::string> labels{""};
-  bool any_split = false;
+  bool any_split = false, any_remark = false;
   for (std::size_t i = 0; i < top.size(); ++i) {
     outcomes.push_back(top[i].outcome);
     labels.push_back(fmt::format("{}{}", i + 1, top[i].layout ? "*" : ""));
     any_split = any_split || top[i].layout;
   }
   std::string out = layouts_table(view, outcomes, labels, outcomes.front(), width);
-  out += wrap(
-      fmt::format("t tensor-parallel ranks, p stages, v chunks per rank, d replicas, b micro-batch "
-                  "size, seq sequence parallelism; ZeRO: stage, --gather, --bucket-bytes, and "
-                  "ahead where weights are gathered during forwards{}\n\n",
-                  any_split ? "; *: layers rebalanced" : ""),
-      static_cast<int>(width));
+  out +=
+      wrap(fmt::format("+ % more {} than the best, t tensor-parallel ranks, p stages, v chunks per "
+                       "rank, d replicas, b micro-batch "
+                       "size, seq sequence parallelism; ZeRO: stage, --gather, --bucket-bytes, and "
+                       "ahead where weights are gathered during forwards{}\n\n",
+                       view.objective == PlanObjective::memory ? "memory" : "time",
+                       any_split ? "; *: layers rebalanced" : ""),
+           static_cast<int>(width));
   for (std::size_t i = 0; i < top.size(); ++i) {
-    if (!top[i].layout) continue;
-    out += wrap(fmt::format("*{} {} less with layers split as {}\n", i + 1,
-                            format_time(top[i].even_ns - top[i].outcome.time_ns),
-                            fmt::join(*top[i].layout, ",")),
+    std::string text;
+    if (top[i].layout) {
+      text = fmt::format("{} less with its layers split as {}",
+                         format_time(top[i].even_ns - top[i].outcome.time_ns),
+                         split_text(*top[i].layout));
+    }
+    if (const std::string variants = variants_text(view, top[i]); !variants.empty()) {
+      text +=
+          fmt::format("{}with other chunks, evenly split: {}", text.empty() ? "" : "; ", variants);
+    }
+    if (text.empty()) continue;
+    any_remark = true;
+    out += wrap(fmt::format("{}{} {}\n", top[i].layout ? "*" : "", i + 1, text),
                 static_cast<int>(width));
   }
-  return any_split ? out + "\n" : out;
+  return any_remark ? out + "\n" : out;
 }
 
 std::string why_lines(const PlanView& view, int width) {
@@ -240,30 +262,13 @@ std::string why_lines(const PlanView& view, int width) {
   return out;
 }
 
-// The front of time against memory, as bars of both.
-std::string front(const PlanView& view, int width) {
+// The front of time against memory.
+std::string front(const PlanView& view, std::size_t width) {
   const std::vector<PlanOutcome>& all = view.answer.front;
   if (all.size() < 2) return {};
-  std::int64_t longest = 0;
-  for (const PlanOutcome& one : all) longest = std::max(longest, one.time_ns);
-  constexpr int margin = 44;
-  const auto bar = [&](double share, char mark) {
-    const int size = std::clamp((width - margin) / 2, 4, 40);
-    const int filled = std::clamp(static_cast<int>(share * size + 0.5), 1, size);
-    return std::string(static_cast<std::size_t>(filled), mark) +
-           std::string(static_cast<std::size_t>(size - filled), ' ');
-  };
-  std::string out = "The fastest with less memory:\n";
-  for (const PlanOutcome& one : all) {
-    const double time = static_cast<double>(one.time_ns) / static_cast<double>(longest);
-    const double memory =
-        static_cast<double>(one.memory_bytes) / static_cast<double>(view.memory_cap_bytes);
-    const PlanPoint point = view.space.axes().at(one.index);
-    out += fmt::format("{:>11} {} {:>9} {}  t {} p {}\n", format_time(one.time_ns), bar(time, '#'),
-                       format_bytes(one.memory_bytes), bar(memory, '='), point.tensor_parallel,
-                       point.stages);
-  }
-  return out + "\n";
+  const std::vector<std::string> labels(all.size() + 1);
+  return "The fastest with less memory:\n\n" + layouts_table(view, all, labels, all.back(), width) +
+         "\n";
 }
 
 std::string binding(const PlanView& view, int width) {
@@ -273,6 +278,7 @@ std::string binding(const PlanView& view, int width) {
   const auto cap = static_cast<double>(view.memory_cap_bytes);
   for (const PlanOutcome& one : view.answer.with_more) {
     const double more = static_cast<double>(one.memory_bytes) / cap - 1;
+    if (more <= 0) continue;  // it may fit, and is named where it is faster
     const double gain = -loss_of(one, view.answer.front.back());
     constexpr double min_gain = 0.01;  // on what is said before
     if (gain < said + min_gain) continue;
@@ -301,7 +307,10 @@ std::string counts_table(const PlanView& view) {
     out += fmt::format("{:>18}   {}\n", format_count(count),
                        plan_rule_text(static_cast<PlanRule>(rule)));
   }
-  row(counts.too_large, "need too much memory, by a lower bound or exactly");
+  row(counts.too_large, view.certain_bytes < view.memory_cap_bytes
+                            ? fmt::format("are not sure to fit: they need more than {}",
+                                          format_bytes(view.certain_bytes))
+                            : "need too much memory, by a lower bound or exactly");
   row(counts.dominated, "are no faster than the best, or one like them");
   row(counts.evaluated, "fit, and were evaluated exactly");
   row(counts.not_reached, "were not examined within --budget");
@@ -406,15 +415,6 @@ std::string devices_table(const PlanView& view, std::size_t width) {
   return "The best for each number of devices:\n\n" + table(labels, groups, width) + "\n";
 }
 
-Json outcome_json(const PlanView& view, const PlanOutcome& one, const LayersOfStages& layout = {}) {
-  const PlanPoint point = view.space.axes().at(one.index);
-  return {{"command", plan_command(view.flags, view.space, point, layout)},
-          {"layout", plan_layout_json(view.space, point, layout)},
-          {"iteration_ns", one.time_ns},
-          {"peak_memory_bytes", one.memory_bytes},
-          {"mfu", model_of(view.space, point).mfu(view.space.microbatches(point), one.time_ns)}};
-}
-
 std::string axes_words(const PlanAxes& axes) {
   const auto count = [](const auto& values, std::string_view what) {
     return fmt::format("{} {}", std::ssize(values), what);
@@ -466,103 +466,10 @@ std::string plan_report(const PlanView& view, const Terminal& terminal) {
     out += why_lines(view, terminal.width) + "\n";
     out += ties(view, terminal.width) + "\n";
   }
-  out += front(view, terminal.width);
+  out += front(view, width);
   out += binding(view, terminal.width);
   out += counts_table(view);
   out += wrap("\nSearch space: " + axes_words(view.space.axes()) + ".\n", terminal.width);
-  return out;
-}
-
-std::string plan_json(const PlanView& view) {
-  const PlanAnswer& answer = view.answer;
-  const auto list = [&](const std::vector<PlanOutcome>& outcomes) {
-    Json all = Json::array();
-    for (const PlanOutcome& one : outcomes) all.push_back(outcome_json(view, one));
-    return all;
-  };
-  Json json{{"format", "pipesim-plan"}, {"version", 1}};
-  json["devices"] = view.space.question().devices;
-  json["best"] = nullptr;
-  json["top"] = Json::array();
-  for (const Finalist& one : answer.top) {
-    Json own = outcome_json(view, one.outcome, one.layout);
-    own["even_iteration_ns"] = one.even_ns;
-    if (&one != &answer.top.front() && view.objective != PlanObjective::memory) {
-      own["why"] = nullptr;
-      if (one.candidate && answer.top.front().candidate) {
-        own["why"] = why_not(*one.candidate, *answer.top.front().candidate, view.memory_cap_bytes);
-      }
-    }
-    json["top"].push_back(std::move(own));
-  }
-  json["best"] = json["top"][0];
-  const PlanPoint point = view.space.axes().at(answer.top.front().outcome.index);
-  json["error_band"] = error_band_json(error_band(model_of(view.space, point)));
-  json["memory_error_band"] =
-      memory_error_band_json(memory_error_band(model_of(view.space, point)));
-  json["nearby_batch"] = nullptr;
-  if (view.nearby) {
-    json["nearby_batch"] = Json{{"global_batch", view.nearby->sequences},
-                                {"iteration_ns", view.nearby->best.time_ns},
-                                {"gain_per_sequence", view.nearby->gain}};
-  }
-  json["front"] = list(answer.front);
-  json["with_more_memory"] = list(answer.with_more);
-  json["by_devices"] = Json::array();
-  PlanCounts counts;
-  std::int64_t layouts = 0;
-  for (const PlanOfDevices& one : view.by_devices) {
-    Json own{{"devices", one.devices}, {"command", nullptr}};
-    if (one.best) {
-      own["command"] = one.command;
-      own["layout"] = one.choices;
-      own["iteration_ns"] = one.best->time_ns;
-      own["peak_memory_bytes"] = one.best->memory_bytes;
-      own["mfu"] = one.mfu;
-    }
-    json["by_devices"].push_back(std::move(own));
-    counts += one.counts;
-    layouts += one.layouts;
-  }
-  Json rules = Json::object();
-  for (int rule = 0; rule < plan_rule_count; ++rule) {
-    rules[std::string(plan_rule_text(static_cast<PlanRule>(rule)))] =
-        counts.impossible[static_cast<std::size_t>(rule)];
-  }
-  json["memory_cap_bytes"] = view.memory_cap_bytes;
-  json["space"] = layouts;
-  json["impossible"] = counts.all_impossible();
-  json["impossible_by_rule"] = std::move(rules);
-  json["too_large"] = counts.too_large;
-  json["dominated"] = counts.dominated;
-  json["evaluated"] = counts.evaluated;
-  json["not_reached"] = counts.not_reached;
-  return json.dump(2) + "\n";
-}
-
-Json plan_layout_json(const PlanSpace& space, const PlanPoint& point,
-                      const LayersOfStages& layers) {
-  Json json = Json::object();
-  for (Choice& choice : choices_of(space, point)) json.add(choice.name, std::move(choice.value));
-  json.add("microbatches", space.microbatches(point));
-  json.add("layers", layers);
-  return json;
-}
-
-std::string plan_csv(const PlanView& view) {
-  std::string out = "iteration_ns,peak_memory_bytes,";
-  const PlanPoint any = view.space.axes().at(0);
-  for (const Choice& choice : choices_of(view.space, any)) out += fmt::format("{},", choice.name);
-  out += "command\n";
-  for (const PlanOutcome& one : view.answer.result.evaluated) {
-    const PlanPoint point = view.space.axes().at(one.index);
-    std::string row;
-    for (const Choice& choice : choices_of(view.space, point)) {
-      row += choice.name == "recompute" ? fmt::format("\"{}\",", choice.text) : choice.text + ",";
-    }
-    out += fmt::format("{},{},{}\"{}\"\n", one.time_ns, one.memory_bytes, row,
-                       plan_command(view.flags, view.space, point, {}));
-  }
   return out;
 }
 

@@ -17,6 +17,7 @@ struct PlanOfDevices {
   PlanCounts counts;
   std::int64_t layouts = 0;         // of the space
   std::optional<PlanOutcome> best;  // absent where nothing fits
+  bool is_certain = true;           // that it fits
   double mfu = 0;                   // of that
   std::string layout, command;      // in words
   Json choices;                     // plan_layout_json()
@@ -29,10 +30,12 @@ struct PlanView {
   const PlanSpace& space;
   const PlanAnswer& answer;
   std::int64_t memory_cap_bytes;
+  std::int64_t certain_bytes;  // the largest peak that fits with its whole band
   PlanObjective objective;
   const std::vector<PlanOfDevices>& by_devices;  // where several are asked for
   // Of the command that predicts a layout, before the layout's own: "--model gpt3-175b", ...
   const std::vector<std::string>& flags;
+  std::optional<Finalist> riskier = {};  // faster than the best, but may not fit
   std::optional<NearbyBatch> nearby = {};
 };
 

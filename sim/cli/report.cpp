@@ -97,25 +97,26 @@ std::string memory_verdict(const Prediction& prediction, std::int64_t cap,
   for (std::size_t r = 0; r < prediction.memory.size(); ++r) {
     if (prediction.memory[r].total() > cap) over.push_back(r);
   }
+  const std::int64_t peak = prediction.peak_memory_bytes();
+  const auto band = model ? memory_error_band(*model) : std::nullopt;
+  const bool is_doubtful =
+      model && fit_of(peak, cap, model->cluster().device.memory_bytes, band) == Fit::may_not_fit;
+  const char* fit = is_doubtful ? "may not fit" : over.empty() ? "fits" : "does not fit";
+  const std::string doubt = is_doubtful ? "; " + memory_band_text(*band) : "";
   if (over.empty()) {
-    const std::int64_t peak = prediction.peak_memory_bytes();
-    const auto band = model ? memory_error_band(*model) : std::nullopt;
-    const bool is_doubtful =
-        model && may_not_fit(peak, cap, model->cluster().device.memory_bytes, band);
-    return fmt::format("memory  {}: the fullest rank holds {}{} of {}{}\n",
-                       is_doubtful ? "may not fit" : "fits", format_bytes(peak), band_text(band),
-                       format_bytes(cap), is_doubtful ? "; " + memory_band_text(*band) : "");
+    return fmt::format("memory  {}: the fullest rank holds {}{} of {}{}\n", fit, format_bytes(peak),
+                       band_text(band), format_bytes(cap), doubt);
   }
   const auto worst = std::ranges::max_element(
       over, {}, [&](std::size_t r) { return prediction.memory[r].total(); });
   const std::int64_t need = prediction.memory[*worst].total();
   const auto ranks = static_cast<std::int64_t>(prediction.memory.size());
   const bool is_some = over.size() > 1 && std::ssize(over) < ranks;
-  return fmt::format("memory  does not fit: {} of {}{} {} {}; rank {} needs {}, {} too much\n",
+  return fmt::format("memory  {}: {} of {}{} {} {}; rank {} needs {}{}, {} too much{}\n", fit,
                      over.size(), plural(ranks, "rank"),
                      is_some ? fmt::format(" ({})", ranks_text(over)) : "",
                      over.size() == 1 ? "exceeds" : "exceed", format_bytes(cap), *worst,
-                     format_bytes(need), format_bytes(need - cap));
+                     format_bytes(need), band_text(band), format_bytes(need - cap), doubt);
 }
 
 // How to make the training fit.

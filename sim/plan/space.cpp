@@ -207,8 +207,11 @@ std::int64_t PlanAxes::split_of(std::int64_t index) const {
       by_schedule / std::ssize(schedules) / std::ssize(recompute) / std::ssize(sequence_parallel);
   const std::int64_t by_stages = by_batch / std::ssize(micro_batch_size);
   const bool has_pipeline = stages[static_cast<std::size_t>(by_stages % std::ssize(stages))] > 1;
-  const std::int64_t schedule = has_pipeline ? by_schedule % std::ssize(schedules) : 0;
-  return by_batch * std::ssize(schedules) + schedule;
+  if (!has_pipeline) return by_batch * std::ssize(schedules);
+  const Family* family =
+      schedules[static_cast<std::size_t>(by_schedule % std::ssize(schedules))].family;
+  const auto first = std::ranges::find(schedules, family, &PlanSchedule::family);
+  return by_batch * std::ssize(schedules) + (first - schedules.begin());
 }
 
 std::string_view plan_rule_text(PlanRule rule) {

@@ -140,7 +140,8 @@ Json error_band_json(const std::optional<ErrorBand>& band) {
   return {{"fraction", band->fraction},
           {"sets", band->sets},
           {"rows", band->rows},
-          {"other_layouts", band->is_of_others}};
+          {"held", band->held},
+          {"other_layouts", false}};
 }
 
 Json memory_error_band_json(const std::optional<ErrorBand>& band) {

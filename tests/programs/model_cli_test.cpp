@@ -49,7 +49,7 @@ TEST(ModelResult, SaysHowFastAndWhetherItFits) {
 // All that a model predicts says how far predictions of its kind have been off.
 TEST(ModelResult, ErrorBandsStandWhereverAModelPredicts) {
   const std::string costs =
-      " --stages 2 --microbatches 4 --model gpt2-small --cluster dgx-a100 --tensor-parallel 2";
+      " --stages 4 --microbatches 4 --model gpt2-small --cluster dgx-a100 --tensor-parallel 2";
   const Json band = json_of("--schedule 1f1b" + costs)["error_band"];
   EXPECT_GT(band["fraction"], 0);
   EXPECT_EQ(json_of("partition --schedule 1f1b" + costs)["error_band"], band);

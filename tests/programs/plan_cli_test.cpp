@@ -341,24 +341,35 @@ TEST(PlanCommand, NamesANearbyBatchThatDividesBetter) {
             std::string::npos);
 }
 
-// Predicted peaks have an error, too; the cap that leaves it has layouts that fit for sure.
-TEST(PlanCommand, DoubtsWhatHardlyFits) {
+// The best fits with the whole band of its peak; what is faster, but may not, is named beside it.
+TEST(PlanCommand, NamesTheFastestThatIsSureToFitAndTheFasterOneThatMayNot) {
   const std::string line =
       "plan --model llama-3-8b --cluster dgx-h100 --devices 64 --global-batch 128";
-  const std::string doubted = output_of(line);
-  EXPECT_NE(doubted.find("It may not fit: predicted peaks were off by up to"), std::string::npos);
-  const std::string flag = "--memory-cap ";
-  const std::size_t at = doubted.find(flag) + flag.size();
-  const std::string cap = doubted.substr(at, doubted.find(' ', at) - at);
-  EXPECT_EQ(output_of(line + " --memory-cap " + cap).find("may not fit"), std::string::npos);
-
   const Json json = json_of(line);
-  const std::string best = json["best"]["command"].get<std::string>().substr(8);
-  EXPECT_NE(output_of(best).find("memory  may not fit: the fullest rank holds"), std::string::npos);
-  // The margin is a part of the real peak.
   const double fraction = json["memory_error_band"]["fraction"];
-  const std::int64_t device = json["memory_cap_bytes"];
-  EXPECT_NEAR(std::stod(cap) * (1 << 20), static_cast<double>(device) * (1 - fraction), 1 << 20);
+  const double device = json["memory_cap_bytes"];
+  const double certain = json["certain_memory_bytes"];
+  EXPECT_NEAR(certain * (1 + fraction), device, 2);
+  for (const Json& one : json["top"]) EXPECT_LE(one["peak_memory_bytes"].get<double>(), certain);
+  const Json& riskier = json["riskier"];
+  ASSERT_FALSE(riskier.is_null());
+  EXPECT_GT(riskier["peak_memory_bytes"].get<double>(), certain);
+  EXPECT_LE(riskier["peak_memory_bytes"].get<double>(), device);
+  EXPECT_LT(riskier["iteration_ns"].get<std::int64_t>(),
+            json["best"]["iteration_ns"].get<std::int64_t>());
+  // Each command says the same of itself, and so does --why.
+  const auto verdict_of = [](const Json& one) {
+    return output_of(one["command"].get<std::string>().substr(8));
+  };
+  EXPECT_NE(verdict_of(json["best"]).find("memory  fits: the fullest rank holds"),
+            std::string::npos);
+  EXPECT_NE(verdict_of(riskier).find("memory  may not fit: the fullest rank holds"),
+            std::string::npos);
+  EXPECT_NE(output_of(line).find("Faster, but may not fit: "), std::string::npos);
+  // A cap under the band leaves nothing to doubt.
+  const std::string capped = fmt::format(" --memory-cap {}B", static_cast<std::int64_t>(certain));
+  EXPECT_TRUE(json_of(line + capped)["riskier"].is_null());
+  EXPECT_EQ(output_of(line + capped).find("may not fit"), std::string::npos);
 }
 
 // A refusal's last words name what to change; with that it works.

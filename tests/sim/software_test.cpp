@@ -480,30 +480,31 @@ TEST(ErrorBands, AreThoseOfLikeRuns) {
   Training training = training_of(2);
   training.data_parallel = 8;
   const auto known = nlohmann::json::parse(validated_sets());
-  const double of_others = known["others"]["fraction"];
   const auto band = error_band(small_llama(), cluster, training);
   ASSERT_TRUE(band);
-  EXPECT_FALSE(band->is_of_others);
   const auto row = std::ranges::find_if(
       known["sets"], [](const auto& one) { return one["software"] == "nanotron"; });
   EXPECT_EQ(band->fraction, (*row)["fraction"]);
   EXPECT_EQ(band->rows, (*row)["rows"]);
-  EXPECT_EQ(validation_text(cluster, band),
-            "h100-sxm-80gb with nanotron, validated on " + std::to_string(band->rows) + " rows");
-  // Its runs in 8 bits: no narrower than what other software errs.
-  training.precision = Precision::fp8;
-  const auto other = error_band(small_llama(), cluster, training);
-  ASSERT_TRUE(other);
-  EXPECT_TRUE(other->is_of_others);
-  EXPECT_EQ(other->fraction, of_others);
-  // Software that no run is of, by kernels on a measured device.
+  EXPECT_EQ(validation_text(cluster, band), "h100-sxm-80gb with nanotron, validated on " +
+                                                std::to_string(band->rows) + " rows, " +
+                                                std::to_string(band->held) + " held");
+  // No run of it had 8 or 32 bits, was on so few or so many devices, or of software without rows.
+  for (const Precision precision : {Precision::fp8, Precision::fp32, Precision::tf32}) {
+    Training other = training;
+    other.precision = precision;
+    EXPECT_FALSE(error_band(small_llama(), cluster, other));
+  }
+  for (const auto& [replicas, is_known] :
+       {std::pair(3, false), {4, true}, {256, true}, {257, false}}) {
+    Training other = training;
+    other.data_parallel = replicas;
+    EXPECT_EQ(error_band(small_llama(), cluster, other).has_value(), is_known) << replicas;
+  }
   cluster.device.software = find_software("pytorch", cluster.device.kind);
-  const auto unknown = error_band(small_llama(), cluster, training);
-  ASSERT_TRUE(unknown);
-  EXPECT_EQ(unknown->fraction, of_others);
-  EXPECT_EQ(validation_text(cluster, unknown), "h100-sxm-80gb with pytorch, validated on " +
-                                                   std::to_string(unknown->rows) +
-                                                   " rows of other runs");
+  EXPECT_FALSE(error_band(small_llama(), cluster, training));
+  EXPECT_EQ(validation_text(cluster, {}),
+            "h100-sxm-80gb with pytorch, no measurement of such runs");
 }
 
 TEST(ErrorBands, AreNotClaimedWithoutEvidence) {
@@ -523,7 +524,8 @@ TEST(ErrorBands, AreNotClaimedWithoutEvidence) {
   cluster.device.software.name = "of my own";
   cluster.device.software.kernels.reset();
   EXPECT_FALSE(error_band(small_llama(), cluster, training));
-  EXPECT_EQ(validation_text(cluster, {}), "h100-sxm-80gb with of my own, not validated");
+  EXPECT_EQ(validation_text(cluster, {}),
+            "h100-sxm-80gb with of my own, no measurement of such runs");
 }
 
 }  // namespace

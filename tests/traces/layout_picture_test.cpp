@@ -109,8 +109,8 @@ messages   F activations, B their gradients; bytes per microbatch, from each
 boxes      parameters each device computes with, bytes of weights it keeps
 tensor     2 devices have a part of each layer of their rank
 replicas   2; rank 0 is devices 0-1, 2-3
-gradients  all-reduce over 2 devices, as 0, 2; each sends 4.0 KiB on rank 0, 2.0
-           KiB on rank 1 per iteration
+gradients  all-reduce over 2 devices, as 0, 2; each sends 4.0 KiB on rank 0,
+           2.0 KiB on rank 1 per iteration
 )");
 }
 

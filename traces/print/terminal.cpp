@@ -57,6 +57,17 @@ void fail_printing() {
   throw work_error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 
+// Whether a space stands between a number and its unit.
+bool parts_unit(std::string_view line, std::size_t space) {
+  if (space == std::string_view::npos || space == 0) return false;
+  if (line[space - 1] < '0' || line[space - 1] > '9') return false;
+  std::string_view word = line.substr(space + 1);
+  word = word.substr(0, word.find_first_of(" ,;:.)"));
+  constexpr std::string_view units[] = {"%", "ns", "us",  "ms",  "s",   "min",
+                                        "h", "B",  "KiB", "MiB", "GiB", "TiB"};
+  return std::ranges::find(units, word) != std::end(units);
+}
+
 }  // namespace
 
 void print(std::string_view text) {
@@ -75,7 +86,8 @@ std::string wrap(const std::string& text, int width) {
     const std::string margin(std::min(paragraph.find_first_not_of(' '), paragraph.size()), ' ');
     std::string line(paragraph);
     while (line.size() > static_cast<std::size_t>(width)) {
-      const std::size_t space = line.rfind(' ', static_cast<std::size_t>(width));
+      std::size_t space = line.rfind(' ', static_cast<std::size_t>(width));
+      if (parts_unit(line, space)) space = line.rfind(' ', space - 1);
       if (space == std::string::npos || space <= margin.size()) break;
       out.append(line, 0, space).append("\n");
       line.replace(0, space + 1, margin);

@@ -41,8 +41,8 @@ class Progress {
   bool visible_;
 };
 
-// Breaks paragraphs at spaces so that no line is longer than `width`; lines
-// that continue one are indented like it.
+// Breaks paragraphs at spaces, but not between a number and its unit, so that no line is longer
+// than `width`; lines that continue one are indented like it.
 std::string wrap(const std::string& text, int width);
 
 // A palette safe for colour-blind readers (Okabe and Ito): forward blue, backward and input

@@ -22,18 +22,19 @@ struct ValidatedRuns {
   std::string device;
   std::string software;
   bool is_fp8 = false;
+  std::int64_t min_devices = 1, max_devices = max_count;
   ErrorBand band;
 };
 
 struct Validated {
   std::vector<ValidatedRuns> times, peaks;
-  ErrorBand others;  // of software that is predicted by kernels, and none of these
 };
 
 ErrorBand read_band(JsonMembers& row) {
   ErrorBand band;
   band.fraction = row.required("fraction").number();
   band.rows = row.required("rows").integer(1, max_count);
+  band.held = row.integer_or("held", 0, 0, max_count);
   row.optional("sets", [&](const JsonCursor& sets) {
     for (const JsonCursor& set : sets.array()) band.sets.push_back(set.string());
   });
@@ -44,19 +45,25 @@ Validated read_validated() {
   const std::string file = "validated.json";
   const JsonValue document = parse_json(validated_sets(), file);
   JsonMembers members{JsonCursor(document, file)};
-  members.format("pipesim-validated", 2);
+  members.format("pipesim-validated", 3);
   Validated result;
   const auto read = [&](std::string_view list, std::vector<ValidatedRuns>& all) {
     for (const JsonCursor& item : members.required(list).array()) {
       JsonMembers row(item);
-      all.push_back({row.required("device").string(), row.required("software").string(),
-                     row.boolean_or("fp8", false), read_band(row)});
+      ValidatedRuns& runs = all.emplace_back();
+      runs.device = row.required("device").string();
+      runs.software = row.required("software").string();
+      runs.is_fp8 = row.boolean_or("fp8", false);
+      row.optional("devices", [&](const JsonCursor& devices) {
+        const auto ends = devices.array();
+        runs.min_devices = ends[0].integer(1, max_count);
+        runs.max_devices = ends[1].integer(1, max_count);
+      });
+      runs.band = read_band(row);
     }
   };
   read("sets", result.times);
   read("memory_sets", result.peaks);
-  JsonMembers others(members.required("others"));
-  result.others = read_band(others);
   return result;
 }
 
@@ -69,6 +76,7 @@ std::optional<ErrorBand> widest(const std::vector<ValidatedRuns>& all, IsAlike i
     if (!band) band.emplace();
     band->fraction = std::max(band->fraction, one.band.fraction);
     band->rows += one.band.rows;
+    band->held += one.band.held;
     for (const std::string& set : one.band.sets) {
       if (std::ranges::find(band->sets, set) == band->sets.end()) band->sets.push_back(set);
     }
@@ -88,22 +96,15 @@ std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
   if (cluster.error_band) return cluster.error_band;
   const Validated validated = read_validated();
   const SoftwareSpec& software = cluster.device.software;
-  const auto is_usual = [&](const ValidatedRuns& one) {
-    return !software.is_own && one.device == cluster.device.kind && one.software == software.name;
-  };
   const bool is_fp8 = training.precision == Precision::fp8;
-  const auto alike = widest(validated.times, [&](const ValidatedRuns& one) {
-    return is_usual(one) && one.is_fp8 == is_fp8;
+  const bool is_16_bits =
+      training.precision == Precision::bf16 || training.precision == Precision::fp16;
+  if (!is_fp8 && !is_16_bits) return std::nullopt;
+  const std::int64_t devices = training.devices();
+  return widest(validated.times, [&](const ValidatedRuns& one) {
+    return !software.is_own && one.device == cluster.device.kind && one.software == software.name &&
+           one.is_fp8 == is_fp8 && devices >= one.min_devices && devices <= one.max_devices;
   });
-  if (alike) return alike;
-  auto others = widest(validated.times, is_usual);
-  const bool is_known =
-      std::ranges::count(validated.times, cluster.device.kind, &ValidatedRuns::device) > 0;
-  if (!others && software.kernels && cluster.device.kernels && is_known) others = validated.others;
-  if (!others) return std::nullopt;
-  others->fraction = std::max(others->fraction, validated.others.fraction);
-  others->is_of_others = true;
-  return others;
 }
 
 std::optional<ErrorBand> error_band(const CostModel& model) {
@@ -131,21 +132,25 @@ std::optional<ErrorBand> memory_error_band(const CostModel& model) {
   return memory_error_band(model.model(), model.cluster());
 }
 
-std::int64_t cap_with_margin(std::int64_t memory_bytes, const ErrorBand& band) {
-  // An error is a part of the real peak.
-  return static_cast<std::int64_t>(static_cast<double>(memory_bytes) *
-                                   std::max(0.0, 1 - band.fraction));
+std::int64_t certain_bytes(std::int64_t cap_bytes, std::int64_t device_bytes,
+                           const std::optional<ErrorBand>& band) {
+  if (!band) return cap_bytes;
+  const auto memory = static_cast<double>(std::max(cap_bytes, device_bytes));
+  return std::min(cap_bytes, static_cast<std::int64_t>(memory / (1 + band->fraction)));
 }
 
-bool may_not_fit(std::int64_t peak_bytes, std::int64_t cap_bytes, std::int64_t device_bytes,
-                 const std::optional<ErrorBand>& band) {
-  return band && peak_bytes <= cap_bytes &&
-         peak_bytes > cap_with_margin(std::max(cap_bytes, device_bytes), *band);
+Fit fit_of(std::int64_t peak_bytes, std::int64_t cap_bytes, std::int64_t device_bytes,
+           const std::optional<ErrorBand>& band) {
+  if (peak_bytes <= certain_bytes(cap_bytes, device_bytes, band)) return Fit::fits;
+  if (peak_bytes <= cap_bytes) return Fit::may_not_fit;
+  if (!band || cap_bytes < device_bytes) return Fit::does_not_fit;
+  const double least = static_cast<double>(peak_bytes) * (1 - band->fraction);
+  return least <= static_cast<double>(cap_bytes) ? Fit::may_not_fit : Fit::does_not_fit;
 }
 
 std::string memory_band_text(const ErrorBand& band) {
-  return fmt::format("predicted peaks were off by up to {:.0f} % in four of five of {} ({})",
-                     band.fraction * 100, plural(band.rows, "row"), fmt::join(band.sets, ", "));
+  return fmt::format("four of five measured peaks are within that band, of {} ({})",
+                     plural(band.rows, "row"), fmt::join(band.sets, ", "));
 }
 
 std::string band_text(const std::optional<ErrorBand>& band) {
@@ -158,9 +163,10 @@ std::string validation_text(const Cluster& cluster, const std::optional<ErrorBan
       software.empty()
           ? printable(cluster.device.name)
           : fmt::format("{} with {}", printable(cluster.device.name), printable(software));
-  if (!band) return fmt::format("{}, not validated", what);
-  return fmt::format("{}, validated on {}{}", what, plural(band->rows, "row"),
-                     band->is_of_others ? " of other runs" : "");
+  if (!band) return fmt::format("{}, no measurement of such runs", what);
+  std::string text = fmt::format("{}, validated on {}", what, plural(band->rows, "row"));
+  if (band->held > 0) text += fmt::format(", {} held", band->held);
+  return text;
 }
 
 }  // namespace pipesim

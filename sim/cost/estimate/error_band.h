@@ -14,10 +14,9 @@
 
 namespace pipesim {
 
-// For runs of the same device, software and precision; else of the same device and software, or, if
-// the software lists its kernels and some run is of the device, of others, with a band that is wide
-// enough for these. Nothing if none are known, for models with experts, and for models that are not
-// transformers.
+// For runs of the same device, software and precision, on as many devices as such runs had, at
+// least and at most. Nothing if none are known, for models with experts, and for models that are
+// not transformers. A cluster's own band is of the runs that it was fitted to.
 std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
                                     const Training& training);
 std::optional<ErrorBand> error_band(const CostModel& model);
@@ -27,21 +26,25 @@ std::optional<ErrorBand> error_band(const CostModel& model);
 std::optional<ErrorBand> memory_error_band(const Model& model, const Cluster& cluster);
 std::optional<ErrorBand> memory_error_band(const CostModel& model);
 
-// A predicted peak under this fits into the memory even if the prediction is too low by the whole
-// band.
-std::int64_t cap_with_margin(std::int64_t memory_bytes, const ErrorBand& band);
-// Whether a predicted peak fits under the cap, but may exceed the device's memory. A cap below that
-// memory is a margin of its own.
-bool may_not_fit(std::int64_t peak_bytes, std::int64_t cap_bytes, std::int64_t device_bytes,
-                 const std::optional<ErrorBand>& band);
+// What is known of a predicted peak: its whole band is under the cap, a part of it, or nothing.
+enum class Fit : std::uint8_t { fits, may_not_fit, does_not_fit };
 
-// "predicted peaks were off by up to 21 % in four of five of 206 rows (nanotron h100)"
+// Without a band the prediction decides. A cap below the device's memory is a margin of its own:
+// what is predicted to be above it does not fit, and the band is held against the device.
+Fit fit_of(std::int64_t peak_bytes, std::int64_t cap_bytes, std::int64_t device_bytes,
+           const std::optional<ErrorBand>& band);
+// The largest peak that fits.
+std::int64_t certain_bytes(std::int64_t cap_bytes, std::int64_t device_bytes,
+                           const std::optional<ErrorBand>& band);
+
+// "four of five measured peaks are within that band, of 206 rows (nanotron h100)"
 std::string memory_band_text(const ErrorBand& band);
 
 // " +-15 %" to follow a time or a peak; empty if there is none.
 std::string band_text(const std::optional<ErrorBand>& band);
 
-// "a100-sxm-80gb with megatron-2022, validated on 19 rows", or that it is not validated.
+// "a100-sxm-80gb with megatron-2022, validated on 19 rows, 17 held": by a band made without their
+// model", or that there is no measurement.
 std::string validation_text(const Cluster& cluster, const std::optional<ErrorBand>& band);
 
 }  // namespace pipesim

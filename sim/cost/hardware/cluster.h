@@ -64,12 +64,12 @@ struct Losses {
   double per_doubling = 0;
 };
 
-// The band that four of five measured runs are within.
+// The band around a prediction that four of five measured runs are within.
 struct ErrorBand {
   double fraction = 0;
   std::vector<std::string> sets;
   std::int64_t rows = 0;
-  bool is_of_others = false;  // of no runs of this device, software and precision
+  std::int64_t held = 0;  // of the rows, by a band that was made without their model
 };
 
 struct Cluster {
