@@ -23,6 +23,7 @@
 #include "sim/cli/plan_certificate.h"
 #include "sim/cli/plan_refusal.h"
 #include "sim/cli/plan_report.h"
+#include "sim/cost/estimate/error_band.h"
 #include "sim/schedule/size.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
