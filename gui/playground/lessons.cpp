@@ -22,7 +22,6 @@ std::vector<Lesson> lessons() {
   Settings interleaved;
   interleaved.schedule = "interleaved";
   interleaved.virtual_stages = 2;
-  interleaved.forward_ns = interleaved.input_ns = interleaved.weight_ns = 500'000;
 
   Settings split;
   split.schedule = "zb-h1";

@@ -68,13 +68,16 @@ PredictionRequest request_of(const Settings& settings) {
   ScheduleRequest schedule{settings.schedule, settings.stages, settings.microbatches};
   schedule.chunks = settings.virtual_stages;
   request.schedule = choose_schedule(schedule);
-  const auto stages = static_cast<std::size_t>(request.schedule.schedule.stages());
-  const auto times = [&](std::int64_t ns) {
-    GivenCosts::Values each(stages, ns);
+  const Placement& placement = request.schedule.schedule.placement;
+  const auto times = [&](std::int64_t rank_ns) {
+    GivenCosts::Values each;
+    for (int stage = 0; stage < placement.stages(); ++stage) {
+      each.push_back(part_of_chunk(rank_ns, placement.chunk_of(stage), placement.virtual_stages()));
+    }
     if (settings.slow_stage) {
       const std::int64_t percent = settings.slow_percent;
-      each[static_cast<std::size_t>(*settings.slow_stage)] =
-          ns / 100 * percent + ns % 100 * percent / 100;  // rounded down
+      std::int64_t& ns = each[static_cast<std::size_t>(*settings.slow_stage)];
+      ns = ns / 100 * percent + ns % 100 * percent / 100;  // rounded down
     }
     return each;
   };

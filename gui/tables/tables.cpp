@@ -93,7 +93,7 @@ Table cause_table(const Document& document) {
   const ShownCauses causes = shown_causes(comparison, comparison.root_causes.size());
   Table table = shown(cause_table(comparison, causes));
   for (std::size_t i = 0; i < causes.places.size(); ++i) {
-    RowOf row(table.rows[i]);
+    RowOf row(table.rows[causes.row_of(i)]);
     for (const OperationId id : comparison.root_causes[causes.places[i]].operations) {
       for (const Pick& pick : picks_of(*document.pair, id)) row.about(pick);
     }

@@ -55,13 +55,34 @@ std::string closed_form_text(const ScheduleChoice& choice, const Prediction& pre
                      choice.family->conditions);
 }
 
-std::string bubbles(const ScheduleChoice& choice, const Prediction& prediction, bool by_layer) {
+// Of times per chunk: what they make of a microbatch on the rank that takes longest for it.
+std::string rank_line(const Placement& placement, const Costs& costs, int width) {
+  struct Sum {
+    std::int64_t forward_ns = 0, backward_ns = 0;
+  };
+  Sum most;
+  for (int rank = 0; rank < placement.ranks(); ++rank) {
+    Sum own;
+    for (const int stage : placement.stages_of(rank)) {
+      if (placement.rank_of(stage) != rank) continue;  // of the second copy
+      const StageCosts& chunk = costs.stages[static_cast<std::size_t>(stage)];
+      own.forward_ns += chunk.forward_ns;
+      own.backward_ns += chunk.backward_input_ns + chunk.backward_weight_ns;
+    }
+    if (own.forward_ns + own.backward_ns > most.forward_ns + most.backward_ns) most = own;
+  }
+  return wrap(
+      fmt::format("A rank takes {} forward and {} backward per microbatch, in {}; times and "
+                  "bytes that are given are of a chunk.\n",
+                  format_time(most.forward_ns), format_time(most.backward_ns),
+                  plural(placement.virtual_stages(), "chunk")),
+      width);
+}
+
+std::string bubbles(const ScheduleChoice& choice, const Prediction& prediction) {
   std::string out = bubble_lines(prediction.metrics);
   out += fmt::format("        closed form: {}\n", closed_form_text(choice, prediction));
   out += critical_path_line(prediction.metrics);
-  if (choice.schedule.placement.virtual_stages() > 1 && !by_layer) {
-    out += "Times and bytes are per chunk: a rank's share of the model is all its chunks.\n";
-  }
   return out;
 }
 
@@ -187,12 +208,16 @@ std::string report(const PreparedPrediction& prepared, const Prediction& predict
   const auto& [source, choice, model, memory_cap, costs, options] = prepared;
   // Limits are those of an iteration without a save.
   const Prediction plain = saves ? prepared.predict_plain() : prediction;
-  std::string sentences = bubbles(choice, prediction, source.by_layer());
+  std::string sentences = bubbles(choice, prediction);
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap, model);
   if (model) sentences += way_to_fit(choice, costs, prediction, source, *model, *memory_cap);
   if (saves) sentences += save_line(*saves);
   sentences += cost_of_waiting(choice, costs, plain);
-  return verdict(choice, prediction, model, terminal) + "\n" +
+  const Placement& placement = choice.schedule.placement;
+  const std::string of_rank = placement.virtual_stages() > 1 && !source.by_layer()
+                                  ? rank_line(placement, costs, terminal.width)
+                                  : "";
+  return verdict(choice, prediction, model, terminal) + of_rank + "\n" +
          draw(timeline_of(prepared, prediction), terminal) + "\n" +
          rank_text(prediction.metrics, terminal.width) + "\n" +
          memory_text(prediction.memory, terminal.width) + wrap(sentences, terminal.width) + "\n" +

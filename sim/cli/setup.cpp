@@ -16,10 +16,10 @@ namespace {
 // The flags that each give one of the costs.
 std::vector<FlagHelp> single_costs(CostFlags& flags) {
   return {
-      {"--forward", &flags.forward, "T", "time of a forward; default 1ms"},
-      {"--backward", &flags.backward, "T", "full backward, halved into I and W; default 2ms"},
-      {"--backward-input", &flags.backward_input, "T", "time of an input gradient; default 1ms"},
-      {"--backward-weight", &flags.backward_weight, "T", "time of a weight gradient; default 1ms"},
+      {"--forward", &flags.forward, "T", "time of a chunk's forward; default 1ms a rank"},
+      {"--backward", &flags.backward, "T", "full backward, halved into I and W; 2ms a rank"},
+      {"--backward-input", &flags.backward_input, "T", "time of an input gradient; 1ms a rank"},
+      {"--backward-weight", &flags.backward_weight, "T", "time of a weight gradient; 1ms a rank"},
       {"--overlapped", &flags.overlapped, "T", "an F and a B in one cell; default F + B"},
       {"--activation-bytes", &flags.activation_bytes, "BYTES",
        "kept from forward to backward; default 0"},

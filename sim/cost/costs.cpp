@@ -80,10 +80,16 @@ std::vector<StageFootprint> Costs::footprints(const Placement& placement) const 
   return result;
 }
 
-StageCosts usual_stage_costs() {
+std::int64_t part_of_chunk(std::int64_t of_rank_ns, int chunk, int chunks) {
+  const std::int64_t part = of_rank_ns / chunks;
+  return chunk == chunks - 1 ? of_rank_ns - part * (chunks - 1) : part;
+}
+
+StageCosts usual_stage_costs(int chunk, int chunks) {
+  constexpr std::int64_t rank_ns = 1'000'000;
   StageCosts usual;
-  usual.forward_ns = 1'000'000;
-  usual.split_backward(2'000'000);
+  usual.forward_ns = part_of_chunk(rank_ns, chunk, chunks);
+  usual.backward_input_ns = usual.backward_weight_ns = usual.forward_ns;
   return usual;
 }
 

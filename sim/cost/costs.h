@@ -105,8 +105,11 @@ struct StageCosts {
   bool operator==(const StageCosts&) const = default;
 };
 
-// The default: F = I = W = 1 ms, no bytes.
-StageCosts usual_stage_costs();
+// A chunk's part of what its rank takes: all alike, rounded down, and the last has the rest.
+std::int64_t part_of_chunk(std::int64_t of_rank_ns, int chunk, int chunks);
+
+// The default, a chunk's part of a rank's F = I = W = 1 ms; no bytes.
+StageCosts usual_stage_costs(int chunk = 0, int chunks = 1);
 
 // The route from one rank to another: its own link, and links shared
 // with other routes, such as a network card of two ranks.

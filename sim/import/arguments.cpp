@@ -43,7 +43,8 @@ Arguments::Arguments(const ShellWords& words, const std::string& file) : file_(f
       }
     } else if (may_hold_arguments(word, all_.empty() ? nullptr : &all_.back())) {
       refuse_unknown(word);
-    } else if (!all_.empty()) {
+    } else if (!all_.empty() && !(word.text.ends_with(".py") && !all_.back().values.empty())) {
+      // What the launcher starts is no value of its own arguments.
       all_.back().values.push_back(word);
     }
   }

@@ -64,8 +64,14 @@ ReportTable cause_table(const Comparison& comparison, const ShownCauses& shown) 
                      {"", "rank", Unit::index, "", false},
                      {"", "why", Unit::prose}},
                     {}};
-  for (const std::size_t index : shown.places) {
-    const RootCause& cause = comparison.root_causes[index];
+  const auto add_noise = [&] {
+    if (comparison.noise.effect_ns == 0) return;
+    ReportRow& row = table.add().number(comparison.noise.effect_ns).none();
+    row.text("noise").none().none().text("noise: " + noise_text(comparison));
+  };
+  for (std::size_t i = 0; i < shown.places.size(); ++i) {
+    if (i == shown.noise_before) add_noise();
+    const RootCause& cause = comparison.root_causes[shown.places[i]];
     ReportRow& row = table.add().number(cause.effect_ns).number(cause.alone_ns);
     row.text(term_names[static_cast<std::size_t>(cause.term)]).text(subject_of(cause));
     (cause.rank < 0 ? row.none() : row.number(cause.rank)).text(cause.why);
@@ -73,10 +79,7 @@ ReportTable cause_table(const Comparison& comparison, const ShownCauses& shown) 
   if (shown.others > 0) {
     table.add().number(shown.others_ns).none().none().none().none().text(shown.others_text());
   }
-  if (comparison.noise.effect_ns != 0) {
-    ReportRow& row = table.add().number(comparison.noise.effect_ns).none();
-    row.text("noise").none().none().text("noise: " + noise_text(comparison));
-  }
+  if (!shown.noise_before) add_noise();
   if (comparison.root_causes.empty()) {
     table.note = without_causes(comparison);
     return table;

@@ -179,6 +179,8 @@ ShownCauses shown_causes(const Comparison& comparison, std::size_t most) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const bool is_most = !is_any && i == 0 && 2 * std::abs(all[i].effect_ns) >= gap_ns;
     if (shown.places.size() < most && (is_worth_it(all[i]) || is_most)) {
+      const bool is_less = std::abs(all[i].effect_ns) < std::abs(comparison.noise.effect_ns);
+      if (is_less && !shown.noise_before) shown.noise_before = shown.places.size();
       shown.places.push_back(i);
     } else {
       ++shown.others;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,13 @@ struct ShownCauses {
   std::vector<std::size_t> places;  // among the root causes
   std::int64_t others = 0;          // how many more there are,
   std::int64_t others_ns = 0;       // and their total effect
+  // Noise stands before the first of `places` with a smaller effect; if none is, it ends the list.
+  std::optional<std::size_t> noise_before;
 
+  // The row of a cause, by its index in `places`.
+  std::size_t row_of(std::size_t i) const {
+    return i + (noise_before && i >= *noise_before ? 1 : 0);
+  }
   std::string others_text() const;  // "3 others"
 };
 ShownCauses shown_causes(const Comparison& comparison, std::size_t most);

@@ -115,14 +115,14 @@ Costs CostSource::resolve(const Schedule& schedule,
   }
   const CostsFile* own = file();
   Costs costs = own != nullptr ? own->resolve(placement, layout)
-                               : by_stage(placement.stages()).resolve(placement, layout);
+                               : by_stage(placement).resolve(placement, layout);
   return finish(std::move(costs), schedule, layout);
 }
 
 Costs CostSource::resolve_as(const Placement& given, const Schedule& schedule) const {
   if (by_layer()) return resolve(schedule);
   const Placement& placement = schedule.placement;
-  const CostsFile cut = recut(by_stage(given.stages()), given, placement);
+  const CostsFile cut = recut(by_stage(given), given, placement);
   return finish(cut.resolve(placement, request_.layout), schedule, request_.layout);
 }
 
@@ -139,7 +139,8 @@ int CostSource::stages_told() const {
   return most > 1 ? static_cast<int>(most) : 0;
 }
 
-CostsFile CostSource::by_stage(int stages) const {
+CostsFile CostSource::by_stage(const Placement& placement) const {
+  const int stages = placement.stages();
   if (file() != nullptr) {
     const auto own = static_cast<int>(file()->costs.stages.size());
     if (own == stages) return *file();
@@ -150,7 +151,10 @@ CostsFile CostSource::by_stage(int stages) const {
   made.name = request_.name;
   Costs& costs = made.costs;
   const GivenCosts& own = *given();
-  costs.stages.assign(static_cast<std::size_t>(stages), usual_stage_costs());
+  const int chunks = own.has_times() ? 1 : placement.virtual_stages();
+  for (int stage = 0; stage < stages; ++stage) {
+    costs.stages.push_back(usual_stage_costs(chunks == 1 ? 0 : placement.chunk_of(stage), chunks));
+  }
   const auto fill = [&](const GivenCosts::Values& values, std::string_view name,
                         std::int64_t StageCosts::*field) {
     fill_stages(costs.stages, values, name,

@@ -22,8 +22,15 @@ namespace pipesim {
 
 // Costs given as numbers. A list has one value for all virtual stages, or one for each; if it is
 // empty, the default applies (usual_stage_costs).
+// Where no time is given, the ranks' shares of the model take the usual times, and chunks parts of
+// them; what is given is of a chunk.
 struct GivenCosts {
   using Values = std::vector<std::int64_t>;
+
+  bool has_times() const {
+    return !forward_ns.empty() || !backward_ns.empty() || !backward_input_ns.empty() ||
+           !backward_weight_ns.empty();
+  }
 
   Values forward_ns;
   Values backward_ns;  // a full backward, halved into I and W; excludes the next two
@@ -94,8 +101,7 @@ class CostSource {
   BytesNeeded bytes_needed(bool on_streams = false) const;
 
  private:
-  // Costs for `stages` stages.
-  CostsFile by_stage(int stages) const;
+  CostsFile by_stage(const Placement& placement) const;
   Costs finish(Costs costs, const Schedule& schedule,
                const std::optional<std::vector<int>>& layout) const;
   void set_save(const Schedule& schedule, const std::optional<std::vector<int>>& layout,

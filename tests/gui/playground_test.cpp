@@ -37,10 +37,15 @@ Costs costs_of(const Settings& settings) {
   Costs costs;
   for (int s = 0; s < settings.stages * settings.virtual_stages; ++s) {
     const std::int64_t percent = s == settings.slow_stage ? settings.slow_percent : 100;
+    // Chunk by chunk a part of what the rank takes; the last has the rest.
+    const int chunks = settings.virtual_stages;
+    const auto part = [&](std::int64_t ns) {
+      return (ns / chunks + (s / settings.stages == chunks - 1 ? ns % chunks : 0)) * percent / 100;
+    };
     StageCosts stage;
-    stage.forward_ns = settings.forward_ns * percent / 100;
-    stage.backward_input_ns = settings.input_ns * percent / 100;
-    stage.backward_weight_ns = settings.weight_ns * percent / 100;
+    stage.forward_ns = part(settings.forward_ns);
+    stage.backward_input_ns = part(settings.input_ns);
+    stage.backward_weight_ns = part(settings.weight_ns);
     stage.activation_bytes = settings.activation_bytes;
     costs.stages.push_back(stage);
   }

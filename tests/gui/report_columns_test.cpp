@@ -18,6 +18,32 @@ std::string explanation_of(const std::string& text, const std::string& key) {
   return all;
 }
 
+// Noise is listed among the causes by what it makes of the difference, others last.
+TEST(ReportColumns, CausesAreInTheOrderOfTheirEffects) {
+  Comparison comparison;
+  comparison.sides[measured_side].makespan_ns = 1000;
+  for (const std::int64_t effect_ns : {-90, 70, -50, 1}) {
+    comparison.root_causes.emplace_back().effect_ns = effect_ns;
+  }
+  const auto effects = [&](std::int64_t noise_ns) {
+    comparison.noise.effect_ns = noise_ns;
+    const ShownCauses shown = shown_causes(comparison, 4);
+    std::vector<std::int64_t> result;
+    for (const ReportRow& row : cause_table(comparison, shown).rows) {
+      result.push_back(row.cells[0].value);
+    }
+    for (std::size_t i = 0; i < shown.places.size(); ++i) {
+      EXPECT_EQ(result[shown.row_of(i)], comparison.root_causes[shown.places[i]].effect_ns);
+    }
+    return result;
+  };
+  using Effects = std::vector<std::int64_t>;
+  EXPECT_EQ(effects(-100), (Effects{-100, -90, 70, -50, 1}));
+  EXPECT_EQ(effects(60), (Effects{-90, 70, 60, -50, 1}));
+  EXPECT_EQ(effects(7), (Effects{-90, 70, -50, 1, 7}));
+  EXPECT_EQ(effects(0), (Effects{-90, 70, -50, 1}));
+}
+
 TEST(ReportColumns, AreExplained) {
   const std::string text = read_file(testing::source_file("traces/FORMAT.md"));
   Comparison comparison;

@@ -474,16 +474,42 @@ TEST(Predict, PlacesVShapesOnAV) {
 TEST(Predict, OverlappedCellsMayHaveATimeOfTheirOwn) {
   const std::string line = "--schedule dualpipe-v --stages 4 --microbatches 10";
   const Json summed = json_of(line);
-  EXPECT_EQ(summed["makespan_ns"], 66'000'000);
-  EXPECT_EQ(json_of(line + " --overlapped 3ms")["makespan_ns"], summed["makespan_ns"]);
-  const Json shorter = json_of(line + " --overlapped 2ms");
+  EXPECT_EQ(summed["makespan_ns"], 33'000'000);
+  EXPECT_EQ(json_of(line + " --overlapped 1.5ms")["makespan_ns"], summed["makespan_ns"]);
+  const Json shorter = json_of(line + " --overlapped 1ms");
   EXPECT_LT(shorter["makespan_ns"], summed["makespan_ns"]);
   EXPECT_EQ(shorter["bubble_fraction"]["closed_form"], nullptr);
-  EXPECT_EQ(json_of(line + " --overlapped 2ms,2ms,2ms,2ms,2ms,2ms,2ms,2ms"), shorter);
+  EXPECT_EQ(json_of(line + " --overlapped 1ms,1ms,1ms,1ms,1ms,1ms,1ms,1ms"), shorter);
   EXPECT_EQ(json_of("--schedule 1f1b --stages 2 --microbatches 3 --overlapped 9ms"),
             json_of("--schedule 1f1b --stages 2 --microbatches 3"));
   expect_refused(line + " --overlapped 2ms,1ms", 2, "--overlapped: 2 values");
   expect_refused(line + " --overlapped 2ms --costs c.json", 2, "--overlapped and --costs");
+}
+
+// Times that nobody gave are of a rank, whatever the schedule: a chunk takes its part, the last the
+// rest. Times that are given are of a chunk.
+TEST(Predict, UsualTimesAreThoseOfARank) {
+  const auto chunks_of = [](const std::string& schedule, const std::string& parts) {
+    const std::string line = "--schedule " + schedule + " --stages 2 --microbatches 6";
+    EXPECT_EQ(json_of(line)["makespan_ns"], json_of(line + parts)["makespan_ns"]) << schedule;
+    const std::string text = unwrapped(output_of(line));
+    EXPECT_NE(text.find("A rank takes 1.00 ms forward and 2.00 ms backward per microbatch"),
+              std::string::npos)
+        << text;
+  };
+  const std::string third = "333333ns,333333ns,333333ns,333333ns,333334ns,333334ns";
+  chunks_of("interleaved --virtual-stages 3",
+            " --forward " + third + " --backward-input " + third + " --backward-weight " + third);
+  chunks_of("zb-v", " --forward 500us --backward 1ms");
+  EXPECT_LT(json_of("--schedule interleaved --stages 4 --microbatches 8")["makespan_ns"],
+            json_of("--schedule 1f1b --stages 4 --microbatches 8")["makespan_ns"]);
+  // The two copies of DualPipe are no chunks.
+  EXPECT_EQ(
+      json_of("--schedule dualpipe --stages 4 --microbatches 8"),
+      json_of("--schedule dualpipe --stages 4 --microbatches 8 --forward 1ms --backward 2ms"));
+  EXPECT_NE(output_of("--schedule interleaved --stages 2 --microbatches 4 --forward 1ms")
+                .find("A rank takes 2.00 ms forward and 4.00 ms backward"),
+            std::string::npos);
 }
 
 // No other schedule was tried against a file's, which is no proof that none is better.

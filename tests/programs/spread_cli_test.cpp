@@ -49,7 +49,8 @@ TEST(SpreadFlags, ASlowRankIsOneWithSuchTimes) {
   for (const std::string name : {"zb-v", "v-half", "v-min", "dualpipe-v"}) {
     const std::string v = "--schedule " + name + " --stages 2 --microbatches 6";
     const Json slow_point = json_of(v + " --slow-rank 1:1.5");
-    const Json by_hand = json_of(v + " --forward 1ms,1.5ms,1.5ms,1ms --backward 2ms,3ms,3ms,2ms");
+    const Json by_hand =
+        json_of(v + " --forward 500us,750us,750us,500us --backward 1ms,1.5ms,1.5ms,1ms");
     EXPECT_EQ(slow_point["makespan_ns"], by_hand["makespan_ns"]) << name;
     EXPECT_GT(slow_point["makespan_ns"], json_of(v)["makespan_ns"]) << name;
   }
