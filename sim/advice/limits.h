@@ -23,6 +23,7 @@ enum class LimitKind : std::uint8_t {
   schedule,   // another one is faster, at no more memory
   memory,     // another one is, with more
   launch,     // of a run: actions start later than they could
+  option,     // a flag of the training makes it faster, and it fits
 };
 
 struct Limit {
@@ -31,6 +32,9 @@ struct Limit {
   // For another schedule: which, and its memory relative to this one's.
   std::optional<Candidate> candidate;
   double times_memory = 0;
+  // For an option: the flag with its value, and the peak with it.
+  std::string flag = {}, value = {};
+  std::int64_t peak_memory_bytes = 0;
   // For a partition: the slowest stage, its time per microbatch, and that of all
   // on average.
   int stage = 0;

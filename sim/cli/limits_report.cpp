@@ -77,6 +77,10 @@ std::string what_of(const Limit& limit, const LimitsContext& context) {
     const Candidate& own = *limit.candidate;
     return own.schedule + (own.chunks > 1 ? fmt::format(" ({} chunks per rank)", own.chunks) : "");
   };
+  const auto held = [&] {
+    const std::int64_t bytes = limit.candidate->prediction.peak_memory_bytes();
+    return bytes > 0 ? ", " + format_bytes(bytes) : "";
+  };
   switch (limit.kind) {
     case LimitKind::partition:
       return fmt::format("uneven stages: stage {} takes {} per microbatch, the mean is {}",
@@ -86,19 +90,22 @@ std::string what_of(const Limit& limit, const LimitsContext& context) {
                               : "transfers that ranks wait for and that wait for each other";
     case LimitKind::filling: return "filling and draining the pipeline; more microbatches help";
     case LimitKind::schedule:
-      return fmt::format("the schedule: {} is faster with no more memory", other());
+      return fmt::format("the schedule: {} is faster with no more memory{}", other(), held());
+    case LimitKind::option:
+      return fmt::format("{}{}{} is faster, with {} of memory", limit.flag,
+                         limit.value.empty() ? "" : " ", limit.value,
+                         format_bytes(limit.peak_memory_bytes));
     case LimitKind::launch:
       return fmt::format(
           "launches: ranks start actions later than they could; rank {} most, {} in all, {} by {}",
           limit.rank, format_time(limit.rank_late_ns), to_text(limit.action),
           format_time(limit.action_late_ns));
     default: {
-      std::string what = fmt::format("memory: {} is faster with {:.{}f} times the memory", other(),
-                                     limit.times_memory, limit.times_memory < 1.05 ? 3 : 1);
-      if (!fits(limit, context)) {
-        what += fmt::format(", {}, which does not fit",
-                            format_bytes(limit.candidate->prediction.peak_memory_bytes()));
-      }
+      std::string what =
+          fmt::format("memory: {} is faster with {:.{}f} times the memory{}", other(),
+                      limit.times_memory, limit.times_memory < 1.05 ? 3 : 1, held());
+      if (limit.candidate->asked.copies() > 1) what += "; ranks hold two copies of the parameters";
+      if (!fits(limit, context)) what += "; it does not fit";
       return what;
     }
   }
@@ -118,6 +125,7 @@ std::string command_of(const Limit& limit, const LimitsContext& context, const s
       arguments.drop("--global-batch");
       arguments.set("--microbatches", std::to_string(2 * std::int64_t{context.microbatches}));
       break;
+    case LimitKind::option: arguments.set(limit.flag, limit.value); break;
     case LimitKind::schedule:
     case LimitKind::memory: {
       if (!fits(limit, context)) return {};

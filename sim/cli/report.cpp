@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
+#include "sim/advice/remedies.h"
 #include "sim/cli/save_flags.h"
 #include "sim/cli/training_report.h"
 #include "sim/cost/estimate/error_band.h"
@@ -169,7 +171,24 @@ std::string limits_text(const ScheduleChoice& choice, const Costs& costs,
   const auto model = source.cost_model(choice.schedule.ranks());
   const bool is_by_stage = model && model->training().recompute.blocks > 0;  // can't be balanced
   if (source.by_layer() && !is_by_stage) context.partition = {"pipesim", "partition"};
-  return limits_report(find_limits(question), context, width);
+  std::vector<Limit> limits = find_limits(question);
+  if (model && prediction.metrics.iteration_ends_ns.size() == 1) {
+    const std::int64_t certain =
+        certain_bytes(memory_cap.value_or(model->cluster().device.memory_bytes),
+                      model->cluster().device.memory_bytes, memory_error_band(*model));
+    for (const Switch& one :
+         try_switches(*model, source.shape_of(choice.schedule), choice.schedule,
+                      prediction.transfers, prediction.metrics.makespan_ns, certain)) {
+      limits.push_back({.kind = LimitKind::option,
+                        .gain_ns = prediction.metrics.makespan_ns - one.makespan_ns,
+                        .candidate = {},
+                        .flag = one.flag,
+                        .value = one.value,
+                        .peak_memory_bytes = one.peak_memory_bytes});
+    }
+    std::ranges::stable_sort(limits, std::greater(), &Limit::gain_ns);
+  }
+  return limits_report(limits, context, width);
 }
 
 }  // namespace
