@@ -51,7 +51,8 @@ struct GutterDrawer {
     const int top = band.placed.y + drawing.heights.pad;
     const int y = std::clamp((top + bottom - block) / 2, seen.top, seen.bottom - block);
     name = {y, y + block};
-    const int letters = std::max(drawing.text_width(group.name) * 6 / 5,
+    const std::string text = two_lines ? group.name : name_in_a_line(group);
+    const int letters = std::max(drawing.text_width(text) * 6 / 5,
                                  two_lines ? drawing.text_width(group.process) : 0);
     name_end = margin() + std::min(letters, width) + drawing.scaled(8);
     add_text({.x = margin(),
@@ -60,7 +61,7 @@ struct GutterDrawer {
               .height = height,
               .colour = drawing.palette.text,
               .bold = true,
-              .text = drawing.elided(group.name, width * 5 / 6)});
+              .text = drawing.elided(text, width * 5 / 6)});
     if (!two_lines) return;
     add_text({.x = margin(),
               .y = y + height,

@@ -130,7 +130,7 @@ int gutter_width(const Drawing& drawing) {
   int axis = 0;  // of curves, with what they are
   for (const int number : drawing.groups) {
     const Group& group = drawing.scene.groups[static_cast<std::size_t>(number)];
-    name = std::max(name, bold_width(drawing, group.name));
+    name = std::max(name, bold_width(drawing, name_in_a_line(group)));
     name = std::max(name, drawing.text_width(group.process));
     for (const Lane& lane : group.lanes) label = std::max(label, drawing.text_width(lane.label));
     for (const CurveLane& lane : group.curves) {

@@ -122,4 +122,11 @@ void draw_legend(Drawing& drawing);
 int legend_height(const Drawing& drawing);
 int ruler_height(const Drawing& drawing);
 
+// "rank 0 compute": a group's name where there is no second line for its process, if that is short.
+inline std::string name_in_a_line(const Group& group) {
+  constexpr std::size_t max_process = 12;
+  if (group.process.empty() || group.process.size() > max_process) return group.name;
+  return group.process + " " + group.name;
+}
+
 }  // namespace pipesim::gui
