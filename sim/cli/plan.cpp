@@ -410,6 +410,7 @@ void run(const PlanFlags& flags, bool in_short) {
 
   std::optional<Progress> progress(std::in_place);
   how.progress = [&](const PlanOutcome* best, std::int64_t evaluated) {
+    if (best == nullptr && evaluated == 0) return;  // what was shown before says more
     progress->show(fmt::format("best so far {}, {} evaluated",
                                best == nullptr ? "none" : format_time(best->time_ns),
                                format_count(evaluated)));

@@ -76,10 +76,10 @@ ReportTable cause_table(const Comparison& comparison, const ShownCauses& shown) 
     row.text(term_names[static_cast<std::size_t>(cause.term)]).text(subject_of(cause));
     (cause.rank < 0 ? row.none() : row.number(cause.rank)).text(cause.why);
   }
+  if (!shown.noise_before) add_noise();
   if (shown.others > 0) {
     table.add().number(shown.others_ns).none().none().none().none().text(shown.others_text());
   }
-  if (!shown.noise_before) add_noise();
   if (comparison.root_causes.empty()) {
     table.note = without_causes(comparison);
     return table;

@@ -34,7 +34,7 @@ struct ShownCauses {
   std::vector<std::size_t> places;  // among the root causes
   std::int64_t others = 0;          // how many more there are,
   std::int64_t others_ns = 0;       // and their total effect
-  // Noise stands before the first of `places` with a smaller effect; if none is, it ends the list.
+  // Noise stands before the first of `places` with a smaller effect; if none is, after them.
   std::optional<std::size_t> noise_before;
 
   // The row of a cause, by its index in `places`.

@@ -40,7 +40,7 @@ TEST(ReportColumns, CausesAreInTheOrderOfTheirEffects) {
   using Effects = std::vector<std::int64_t>;
   EXPECT_EQ(effects(-100), (Effects{-100, -90, 70, -50, 1}));
   EXPECT_EQ(effects(60), (Effects{-90, 70, 60, -50, 1}));
-  EXPECT_EQ(effects(7), (Effects{-90, 70, -50, 1, 7}));
+  EXPECT_EQ(effects(7), (Effects{-90, 70, -50, 7, 1}));
   EXPECT_EQ(effects(0), (Effects{-90, 70, -50, 1}));
 }
 

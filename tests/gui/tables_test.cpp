@@ -100,9 +100,9 @@ TEST_P(TablesOf, CausesAreThoseOfTheComparison) {
   ASSERT_FALSE(json.empty());
   ASSERT_LT(json.size(), all.at("root_causes").size());
   ASSERT_EQ(table.rows.size(), json.size() + 2);
-  EXPECT_EQ(value(table, json.size(), "effect"), others_ns);
-  EXPECT_EQ(value(table, json.size() + 1, "effect"), all.at("noise").at("effect_ns"));
-  EXPECT_EQ(cell(table, json.size() + 1, "term"), "noise");
+  EXPECT_EQ(value(table, json.size() + 1, "effect"), others_ns);
+  EXPECT_EQ(value(table, json.size(), "effect"), all.at("noise").at("effect_ns"));
+  EXPECT_EQ(cell(table, json.size(), "term"), "noise");
   for (std::size_t i = 0; i < json.size(); ++i) {
     EXPECT_EQ(value(table, i, "effect"), json[i]["effect_ns"]);
     EXPECT_EQ(value(table, i, "alone"), json[i]["alone_ns"]);
