@@ -83,16 +83,18 @@ class Planner:
         with tempfile.TemporaryDirectory() as folder:
             axes = narrowings(choice)
             files = [Path(folder) / f"{i}.csv" for i in range(len(axes))]
-            narrowed = [
-                self._command(row, [*only(one), *ALL_SPLITS, "--csv", str(file)])
+            (everything,) = self._pipesim.predict([self._command(row, [])])
+            # These ran: what is predicted to fit is asked for, without a margin for errors.
+            cap = everything["memory_cap_bytes"]
+            margin = ["--memory-cap", f"{round(cap * cap / everything['certain_memory_bytes'])}B"]
+            self._pipesim.predict_possible(
+                self._command(row, [*only(one), *ALL_SPLITS, *margin, "--csv", str(file)])
                 for one, file in zip(axes, files)
-            ]
-            *_, everything = self._pipesim.predict_possible([*narrowed, self._command(row, [])])
+            )
             # A space where nothing fits leaves none.
             evaluated: dict[Key, Best] = {}
             for file in files:
                 evaluated |= read_evaluated(file.read_text()) if file.exists() else {}
-        assert everything is not None
         return planned_choice(choice, evaluated, even_best(everything), rows)
 
     def _command(self, row: Row, flags: Iterable[str]) -> list[str]:
