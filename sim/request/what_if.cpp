@@ -101,6 +101,10 @@ RecordedBasis::RecordedBasis(const RecordedRun& run, std::optional<std::int64_t>
   if (run.about.replicas > 1 && costs_.costs.replicas) replicas_ = replicas_of(run.about);
   as_it_ran_ = simulated({});
   as_it_ran_.iteration_ns = measured_ns_;
+  if (launches_ns || as_it_ran_.bubble >= 1) return;
+  const double bubble = run.metrics(run.median_iteration()).global_bubble();
+  busy_correction_ = (1 - bubble) / (1 - as_it_ran_.bubble);
+  as_it_ran_.bubble = bubble;
 }
 
 BytesNeeded RecordedBasis::needed_bytes() const {
@@ -251,6 +255,7 @@ RecordedBasis::Answer RecordedBasis::simulated(const WhatIf& question) const {
 RecordedBasis::Answer RecordedBasis::answer(const WhatIf& question) const {
   Answer answer = simulated(question);
   answer.iteration_ns = std::llround(static_cast<double>(answer.predicted_ns) * correction());
+  answer.bubble = std::max(0.0, 1 - (1 - answer.bubble) * busy_correction_);
   return answer;
 }
 

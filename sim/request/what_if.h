@@ -45,7 +45,7 @@ class RecordedBasis {
     std::int64_t predicted_ns = 0;  // from the costs
     std::int64_t iteration_ns = 0;  // the same corrected
     int microbatches = 0;
-    double bubble = 0;  // of all ranks' time
+    double bubble = 0;  // of all ranks' time; corrected, too
     std::int64_t peak_memory_bytes = 0;
     std::string schedule;
   };
@@ -88,6 +88,7 @@ class RecordedBasis {
   Saves saves_;
   std::int64_t measured_ns_ = 0;
   Answer as_it_ran_;
+  double busy_correction_ = 1;  // of the busy part of all ranks' time
 };
 
 }  // namespace pipesim

@@ -267,6 +267,9 @@ TEST(RecordedBasis, PutsPredictionsRightByWhatTheRunTookMore) {
   twice.times = parse_time_changes("F=2,B=2");
   EXPECT_EQ(basis.answer(twice).predicted_ns, 2 * planned);
   EXPECT_EQ(basis.answer(twice).iteration_ns, 2 * (planned + stall));
+  // The bubble is that of the record, as a report has it; twice the work has as much.
+  EXPECT_DOUBLE_EQ(basis.as_it_ran().bubble, run.metrics(0).global_bubble());
+  EXPECT_DOUBLE_EQ(basis.answer(twice).bubble, run.metrics(0).global_bubble());
 }
 
 // A run of several iterations, in each of which rank 1 pauses before one action.
