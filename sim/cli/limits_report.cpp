@@ -104,8 +104,8 @@ std::string what_of(const Limit& limit, const LimitsContext& context) {
       std::string what =
           fmt::format("memory: {} is faster with {:.{}f} times the memory{}", other(),
                       limit.times_memory, limit.times_memory < 1.05 ? 3 : 1, held());
+      if (!fits(limit, context)) what += ", which does not fit";
       if (limit.candidate->asked.copies() > 1) what += "; ranks hold two copies of the parameters";
-      if (!fits(limit, context)) what += "; it does not fit";
       return what;
     }
   }

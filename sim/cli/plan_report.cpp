@@ -83,7 +83,7 @@ std::string memory_doubt(const PlanView& view, int width) {
                 width) +
            "\n";
   }
-  if (!view.riskier || view.riskier->outcome.time_ns >= best.time_ns) return {};
+  if (!view.riskier) return {};
   const PlanOutcome& riskier = view.riskier->outcome;
   const PlanPoint point = view.space.axes().at(riskier.index);
   return wrap(fmt::format(
@@ -220,9 +220,9 @@ std::string top_table(const PlanView& view, std::size_t width) {
   std::string out = layouts_table(view, outcomes, labels, outcomes.front(), width);
   out +=
       wrap(fmt::format("+ % more {} than the best, t tensor-parallel ranks, p stages, v chunks per "
-                       "rank, d replicas, b micro-batch "
-                       "size, seq sequence parallelism; ZeRO: stage, --gather, --bucket-bytes, and "
-                       "ahead where weights are gathered during forwards{}\n\n",
+                       "rank, d replicas, b micro-batch size, seq sequence parallelism; ZeRO: "
+                       "stage, --gather, --bucket-bytes, and ahead where weights are gathered "
+                       "during forwards{}\n\n",
                        view.objective == PlanObjective::memory ? "memory" : "time",
                        any_split ? "; *: layers rebalanced" : ""),
            static_cast<int>(width));

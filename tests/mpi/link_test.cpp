@@ -275,7 +275,7 @@ TEST_F(LinkedPipeexec, AMessageThatNeverComesIsNamed) {
       {"lose:2", "could not open the channel to rank"},
       {"lose:5", "1F0 needs 1RECV_F0: "},
       {"lose:7", "1B0 needs 1RECV_B0: "},
-      {"lose:9", "2F0 needs 2RECV_F0: waited 2.00 s for a message from rank 1"}};
+      {"lose:9", "2F0 needs 2RECV_F0: waited 2000.0 ms for a message from rank 1"}};
   for (const auto& [fault, said] : cases) {
     const Outcome outcome = run_with_fault(fault, "2s");  // MPI has to start within it, too
     EXPECT_NE(outcome.err.find(said), std::string::npos) << fault << ": " << outcome.err;
