@@ -488,7 +488,7 @@ TEST(ErrorBands, AreThoseOfLikeRuns) {
   EXPECT_EQ(band->rows, (*row)["rows"]);
   EXPECT_EQ(validation_text(cluster, band), "h100-sxm-80gb with nanotron, validated on " +
                                                 std::to_string(band->rows) + " rows, " +
-                                                std::to_string(band->held) + " held");
+                                                std::to_string(*band->held) + " held");
   // No run of it had 8 or 32 bits, was on so few or so many devices, or of software without rows.
   for (const Precision precision : {Precision::fp8, Precision::fp32, Precision::tf32}) {
     Training other = training;

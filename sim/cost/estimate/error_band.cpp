@@ -34,7 +34,7 @@ ErrorBand read_band(JsonMembers& row) {
   ErrorBand band;
   band.fraction = row.required("fraction").number();
   band.rows = row.required("rows").integer(1, max_count);
-  band.held = row.integer_or("held", 0, 0, max_count);
+  row.optional("held", [&](const JsonCursor& held) { band.held = held.integer(0, max_count); });
   row.optional("sets", [&](const JsonCursor& sets) {
     for (const JsonCursor& set : sets.array()) band.sets.push_back(set.string());
   });
@@ -76,7 +76,7 @@ std::optional<ErrorBand> widest(const std::vector<ValidatedRuns>& all, IsAlike i
     if (!band) band.emplace();
     band->fraction = std::max(band->fraction, one.band.fraction);
     band->rows += one.band.rows;
-    band->held += one.band.held;
+    if (one.band.held) band->held = band->held.value_or(0) + *one.band.held;
     for (const std::string& set : one.band.sets) {
       if (std::ranges::find(band->sets, set) == band->sets.end()) band->sets.push_back(set);
     }
@@ -165,7 +165,7 @@ std::string validation_text(const Cluster& cluster, const std::optional<ErrorBan
           : fmt::format("{} with {}", printable(cluster.device.name), printable(software));
   if (!band) return fmt::format("{}, no measurement of such runs", what);
   std::string text = fmt::format("{}, validated on {}", what, plural(band->rows, "row"));
-  if (band->held > 0) text += fmt::format(", {} held", band->held);
+  if (band->held) text += fmt::format(", {} held", *band->held);
   return text;
 }
 

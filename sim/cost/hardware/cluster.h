@@ -69,7 +69,7 @@ struct ErrorBand {
   double fraction = 0;
   std::vector<std::string> sets;
   std::int64_t rows = 0;
-  std::int64_t held = 0;  // of the rows, by a band that was made without their model
+  std::optional<std::int64_t> held;  // of the rows, by a band that was made without their model
 };
 
 struct Cluster {
