@@ -87,7 +87,8 @@ def cells_of(pipesim: Pipesim, row: Row) -> Json:
         "seconds": row.published_s,
         "peak_bytes": None if row.published_peak_bytes is None else round(row.published_peak_bytes),
     }
-    if training.tensor_parallel > 1 and training.asynchronous_reduction is not None:
+    is_said = training.exchange_overlap is not None
+    if not is_said and training.tensor_parallel > 1 and training.asynchronous_reduction is not None:
         cells["tensor_overlap"] = "on" if training.asynchronous_reduction else "off"
     return {key: "" if value is None else value for key, value in cells.items()}
 

@@ -72,10 +72,12 @@ def model_flags(pipesim: Pipesim, model: Model, cluster: str, training: Training
             flags += [f"--{name.replace('_', '-')}", str(value)]
     if training.sequence_parallel:
         flags.append("--sequence-parallel")
-    if training.tensor_parallel > 1 and training.asynchronous_reduction is not None:
-        flags += ["--tensor-overlap", "on" if training.asynchronous_reduction else "off"]
-    if training.exchange_overlap is not None:
+    if training.fused_loss:
+        flags.append("--fused-loss")
+    if training.tensor_parallel > 1 and training.exchange_overlap is not None:
         flags += ["--tensor-overlap", str(training.exchange_overlap)]
+    elif training.tensor_parallel > 1 and training.asynchronous_reduction is not None:
+        flags += ["--tensor-overlap", "on" if training.asynchronous_reduction else "off"]
     return flags
 
 

@@ -126,6 +126,7 @@ class Training:
     bucket_bytes: str | None = None
     overlap_gather: str | None = None
     exchange_overlap: float | None = None
+    fused_loss: bool = False
     shard_over: int | None = None
 
     @property

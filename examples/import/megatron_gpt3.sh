@@ -35,4 +35,4 @@ torchrun "${LAUNCH_ARGS[@]}" pretrain_gpt.py $MODEL_ARGS "${SPLIT_ARGS[@]}" \
   --micro-batch-size 1 --global-batch-size ${BATCH} \
   --bf16 --transformer-impl local \
   --lr 6.0e-5 --train-iters 500000 --save "$SAVED" \
-  --expert-model-parallel-size 1 --mtp-num-layers 2
+  --expert-model-parallel-size 1 --no-rope-fusion

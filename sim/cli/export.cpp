@@ -14,12 +14,6 @@
 
 namespace pipesim::cli {
 
-void check_export_format(std::string_view format) {
-  if (format == "megatron" || format == "torchtitan") return;
-  throw input_error(fmt::format(
-      "--export: {}", unknown_name("format", std::string(format), {"megatron", "torchtitan"})));
-}
-
 void write_export(const std::vector<ExportedFile>& files, const Flag& folder) {
   if (!folder) {
     if (files.size() > 1) {
@@ -45,7 +39,6 @@ void write_export(const std::vector<ExportedFile>& files, const Flag& folder) {
 std::vector<ExportedFile> export_layout(std::string_view format, const PlanSpace& space,
                                         const PlanPoint& point, const LayersOfStages& layers) {
   if (format == "megatron") return {{"megatron_args.sh", megatron_arguments(space, point, layers)}};
-  check_export_format(format);
   const std::string schedule = torchtitan_needs_csv(point) ? "schedule.csv" : "";
   std::vector<ExportedFile> files{
       {"torchtitan.toml", torchtitan_toml(space, point, layers, schedule)}};

@@ -23,9 +23,6 @@ struct ExportedFile {
 std::vector<ExportedFile> export_layout(std::string_view format, const PlanSpace& space,
                                         const PlanPoint& point, const LayersOfStages& layers);
 
-// Throws an input error if there is no such format.
-void check_export_format(std::string_view format);
-
 // Prints a single file, or writes all into a folder, which is created if missing.
 void write_export(const std::vector<ExportedFile>& files, const Flag& folder);
 

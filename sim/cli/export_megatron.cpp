@@ -27,6 +27,7 @@ class MegatronExport {
     add_batch();
     add_split();
     add_precision();
+    add_optimizer();
     add_recomputation();
     add_replicas();
     return fmt::format("MEGATRON_ARGS=(\n{})\n", lines_);
@@ -46,21 +47,8 @@ class MegatronExport {
   }
 
   void check() const {
-    const std::string_view schedule = point_.schedule.family->name;
-    if (schedule != "1f1b" && schedule != "interleaved") {
-      refuse(fmt::format("schedule {}", schedule), "--only schedule=1f1b,interleaved");
-    }
-    if (schedule == "interleaved" &&
-        (point_.stages == 1 || space_.microbatches(point_) % point_.stages != 0)) {
-      refuse(fmt::format("interleaved schedule of {} for {}", plural(point_.stages, "stage"),
-                         plural(space_.microbatches(point_), "microbatch")),
-             "--only schedule=1f1b");
-    }
     if (model_.architecture == Architecture::mlp) refuse("such blocks", "a gpt or llama");
     if (model_.window) refuse("window like this model's", "another model");
-    if (point_.recompute.activation && model_.experts == 1) {
-      refuse("way to compute the activation alone again", "--only recompute=none,selective,full");
-    }
     if (training_.precision == Precision::tf32) refuse("tf32 of its own", "--precision bf16");
   }
 
@@ -121,7 +109,7 @@ class MegatronExport {
   void add_split() {
     add("--tensor-model-parallel-size", point_.tensor_parallel);
     if (point_.sequence_parallel) add("--sequence-parallel");
-    if (!training_.asynchronous_reduction) add("--no-async-tensor-model-parallel-allreduce");
+    add_tensor_overlap();
     add("--pipeline-model-parallel-size", point_.stages);
     if (point_.stages == 1) return;
     const int stages = point_.stages * point_.schedule.chunks;
@@ -133,6 +121,35 @@ class MegatronExport {
     const CostModel costs = request_.with_ranks(point_.stages);
     const std::vector<int> layers = costs.layout({schedule.placement, false, layers_});
     add("--pipeline-model-parallel-layout", fmt::format("'{}'", to_megatron_layout(layers)));
+  }
+
+  void add_tensor_overlap() {
+    if (point_.tensor_parallel == 1) return;
+    if (!training_.asynchronous_reduction) {
+      add("--no-async-tensor-model-parallel-allreduce");
+    } else if (point_.sequence_parallel && training_.hidden_exchange != 0.0) {
+      if (training_.hidden_exchange) {
+        note(fmt::format("assumed to hide {:g} of the exchanges", *training_.hidden_exchange));
+      }
+      add("--tp-comm-overlap");
+    }
+  }
+
+  void add_optimizer() {
+    if (training_.fused_loss) add("--cross-entropy-loss-fusion");
+    if (!training_.fused_sums) add("--no-gradient-accumulation-fusion");
+    if (!training_.optimizer_bytes) return;
+    const SoftwareSpec& software = request_.cluster.device.software;
+    const std::int64_t saved =
+        usual_optimizer_bytes(training_, software) - *training_.optimizer_bytes;
+    if (saved == 0) return;
+    if (saved != 2 && saved != 4) {
+      refuse(fmt::format("optimizer with {} bytes", *training_.optimizer_bytes),
+             "--optimizer-bytes 12, 10 or 8");
+    }
+    add("--use-precision-aware-optimizer");
+    add("--exp-avg-dtype", "bf16");
+    if (saved == 4) add("--exp-avg-sq-dtype", "bf16");
   }
 
   void add_precision() {
@@ -158,8 +175,9 @@ class MegatronExport {
     if (!recompute.exists()) return;
     if (recompute.full) {
       add("--recompute-granularity", "full");
-      add("--recompute-method", "uniform");
-      add("--recompute-num-layers", 1);
+      const bool is_whole = recompute.blocks == 0;
+      add("--recompute-method", is_whole ? "uniform" : "block");
+      add("--recompute-num-layers", is_whole ? 1 : recompute.blocks);
       return;
     }
     add("--recompute-granularity", "selective");
@@ -185,10 +203,6 @@ class MegatronExport {
       note("Megatron-FSDP gathers and reduces unit by unit, in an order of its own");
     }
     if (const auto over = space_.shard_over(point_)) {
-      if (replicas.zero > 1) {
-        refuse("shards over some replicas with Megatron-FSDP that are like these",
-               "--only shard-over=all");
-      }
       add("--num-distributed-optimizer-instances", space_.data_parallel(point_) / *over);
     }
     if (reduces_early) {
@@ -196,9 +210,6 @@ class MegatronExport {
       add("--ddp-bucket-size", *replicas.bucket_bytes / training_.gradient_bytes);
     }
     if (!replicas.gathers_ahead) return;
-    if (!reduces_early && replicas.zero == 1) {
-      refuse("gathers ahead without early reductions", "--only overlap-gather=off, or buckets");
-    }
     if (!reduces_early) add("--overlap-grad-reduce");
     add("--overlap-param-gather");
   }

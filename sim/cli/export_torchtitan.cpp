@@ -8,31 +8,12 @@
 #include "sim/cli/export.h"
 #include "sim/flags/schedule_choice.h"
 #include "sim/import/torchtitan.h"
+#include "sim/plan/trainer.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
 namespace pipesim::cli {
 namespace {
-
-// Those that torch.distributed.pipelining generates by itself. Megatron-LM's order is the same as
-// PyTorch's if stages divide the microbatches, as in a plan.
-constexpr std::pair<std::string_view, std::string_view> pytorch_schedules[] = {
-    {"1f1b", "1F1B"},
-    {"gpipe", "GPipe"},
-    {"bfs", "LoopedBFS"},
-    {"interleaved", "Interleaved1F1B"},
-    {"interleaved-pytorch", "Interleaved1F1B"},
-    {"interleaved-zb", "InterleavedZeroBubble"},
-    {"zb-v", "ZBVZeroBubble"},
-    {"dualpipe-v", "DualPipeV"},
-};
-
-std::string_view pytorch_schedule(const PlanPoint& point) {
-  for (const auto& [name, theirs] : pytorch_schedules) {
-    if (point.schedule.family->name == name) return theirs;
-  }
-  return {};
-}
 
 class TorchtitanExport {
  public:
@@ -61,7 +42,9 @@ class TorchtitanExport {
     add_training();
     add_parallelism();
     table("activation_checkpoint");
-    add("mode", quoted(point_.recompute.full ? "full" : "none"));
+    const bool has_parts = point_.recompute.exists() && !point_.recompute.full;
+    add("mode", quoted(point_.recompute.full ? "full" : has_parts ? "selective" : "none"));
+    if (has_parts) add("selective_ac_option", quoted("op"));
     if (request_.cluster.device.software.name == "torchtitan-compile") {
       table("compile");
       add("enable", "true");
@@ -85,31 +68,6 @@ class TorchtitanExport {
   }
 
   void check() const {
-    const Family& family = *point_.schedule.family;
-    if (pytorch_schedule(point_).empty() && family.placement != "loop") {
-      refuse(fmt::format("stages where {} has them", family.name),
-             "--only schedule=1f1b,interleaved,zb-v");
-    }
-    if (point_.tensor_parallel > 1 && !point_.sequence_parallel) {
-      refuse("tensor parallelism without sequence parallelism",
-             "--only sequence-parallel=on, or tensor-parallel=1");
-    }
-    const PlanReplicas& replicas = point_.replicas;
-    if (space_.data_parallel(point_) > 1 && replicas.zero != 0 && replicas.zero != 3) {
-      refuse(fmt::format("ZeRO {}", replicas.zero), "--only zero=0,3");
-    }
-    constexpr std::int64_t bucket = 100'000'000;
-    if (space_.data_parallel(point_) > 1 && replicas.zero == 0 && replicas.bucket_bytes != bucket) {
-      refuse("replicas that reduce otherwise than in buckets of 100 MB",
-             "--only bucket-bytes=off,100MB --only zero=0,3");
-    }
-    if (replicas.zero == 3 && replicas.gather == Gather::window) {
-      refuse("weights that are gathered for three stages at a time", "--only gather=off,pass,once");
-    }
-    if (point_.recompute.exists() && !point_.recompute.full) {
-      refuse(fmt::format("recomputation of {} alone", recompute_words(point_.recompute)),
-             "--only recompute=none,full");
-    }
     if (training_.precision != Precision::bf16 && training_.precision != Precision::fp32 &&
         training_.precision != Precision::fp8) {
       refuse("such precision", "--precision bf16");
@@ -141,11 +99,14 @@ class TorchtitanExport {
           quoted(point_.replicas.gather == Gather::once ? "never" : "always"));
     }
     add("tensor_parallel_degree", point_.tensor_parallel);
+    if (point_.tensor_parallel > 1 && training_.hidden_exchange.value_or(0) > 0) {
+      add("enable_async_tensor_parallel", "true");
+    }
     add("pipeline_parallel_degree", point_.stages);
     if (point_.stages == 1) return;
     add("pipeline_parallel_microbatch_size", point_.micro_batch_size);
     if (csv_.empty()) {
-      add("pipeline_parallel_schedule", quoted(pytorch_schedule(point_)));
+      add("pipeline_parallel_schedule", quoted(pytorch_schedule(*point_.schedule.family)));
     } else {
       add("pipeline_parallel_schedule", quoted("PipelineScheduleMulti"));
       add("pipeline_parallel_schedule_csv", quoted(csv_));
@@ -189,7 +150,7 @@ class TorchtitanExport {
 }  // namespace
 
 bool torchtitan_needs_csv(const PlanPoint& point) {
-  return point.stages > 1 && pytorch_schedule(point).empty();
+  return point.stages > 1 && pytorch_schedule(*point.schedule.family).empty();
 }
 
 std::string torchtitan_toml(const PlanSpace& space, const PlanPoint& point,

@@ -22,6 +22,7 @@ namespace {
 
 struct ImportFlags {
   Flag file, model, cluster, devices, vocabulary, write_model;
+  std::vector<std::string> ignored;
   bool json = false;
 };
 
@@ -88,9 +89,13 @@ std::string remark_lines(const std::vector<Remark>& remarks, int width) {
 std::string import_report(const ImportFlags& flags, const Imported& imported, const Model* known,
                           const Terminal& terminal) {
   const ImportCommand command = import_command(flags, imported, known);
-  std::string out =
-      bold(fmt::format("{}: {}", printable(*flags.file), imported.format), terminal.colour) +
-      "\n\n" + command_text(command.words, "  ", terminal.width);
+  std::string without;
+  for (const Remark& one : imported.without_counterpart) {
+    without += (without.empty() ? ", without " : " and ") + one.what;
+  }
+  std::string out = bold(fmt::format("{}: {}{}", printable(*flags.file), imported.format, without),
+                         terminal.colour) +
+                    "\n\n" + command_text(command.words, "  ", terminal.width);
   if (!command.missing.empty()) {
     out += "\nTo add:\n" + remark_lines(command.missing, terminal.width);
   }
@@ -106,7 +111,11 @@ std::string import_report(const ImportFlags& flags, const Imported& imported, co
     }
   }
   if (!imported.without_counterpart.empty()) {
-    out += "\nNo counterpart:\n" + remark_lines(imported.without_counterpart, terminal.width);
+    out += "\nIgnored, though it counts:\n" +
+           remark_lines(imported.without_counterpart, terminal.width);
+  }
+  if (!imported.approximated.empty()) {
+    out += "\nApproximated:\n" + remark_lines(imported.approximated, terminal.width);
   }
   if (!imported.without_effect.empty()) {
     out += "\nNo effect here:\n";
@@ -142,6 +151,7 @@ std::string import_json(const ImportFlags& flags, const Imported& imported, cons
   Json model;
   if (imported.model) model = Json::verbatim(to_json(*imported.model));
   json["model"] = std::move(model);
+  json["approximated"] = remarks_json(imported.approximated, "setting");
   json["without_counterpart"] = remarks_json(imported.without_counterpart, "setting");
   json["without_effect"] = imported.without_effect;
   return json.dump(2) + "\n";
@@ -157,6 +167,7 @@ void run(const ImportFlags& flags) {
   if (flags.devices) question.devices = parse_count(*flags.devices, "--devices");
   if (flags.vocabulary) question.vocabulary = parse_count(*flags.vocabulary, "--vocabulary");
   const Imported imported = import_training(read_file(*flags.file), *flags.file, question);
+  refuse_unmodelled(imported, *flags.file, flags.ignored);
   const Model* known = imported.model ? known_model_like(*imported.model) : nullptr;
   if (flags.write_model) {
     if (!imported.model) {
@@ -179,7 +190,8 @@ void set_up_import(CommandLine& command) {
       {{"--cluster", &flags->cluster, "NAME|FILE.json", "cluster for the command", known_clusters},
        {"--devices", &flags->devices, "N", "total devices; replicas follow"},
        {"--model", &flags->model, "NAME|FILE.json", "instead of the file's model", model_names},
-       {"--vocabulary", &flags->vocabulary, "N", "vocabulary size of the tokenizer"}});
+       {"--vocabulary", &flags->vocabulary, "N", "vocabulary size of the tokenizer"},
+       {"--ignore", &flags->ignored, "A,B", "predicts without these settings of it"}});
   command.add_flags(
       "Output", {{"--write-model", &flags->write_model, "FILE.json", "writes the model as a file"},
                  {"--json", &flags->json, "prints one JSON object"}});
@@ -191,7 +203,8 @@ void set_up_import(CommandLine& command) {
       "  DeepSpeed    JSON, which says how to train, but not which model\n"
       "\n"
       "Prints the command that predicts the same job, what to add to it, and\n"
-      "every setting that has no counterpart or no effect here.\n"
+      "every setting that is approximated or has no effect here. Settings that are\n"
+      "not modelled are refused, unless --ignore names them.\n"
       "\n"
       "Examples:\n"
       "  pipesim import pretrain_gpt.sh --cluster dgx-h100 --devices 64\n"

@@ -55,7 +55,7 @@ double parse_factor(const std::string& text, std::string_view flag) {
 double parse_part(const std::string& text, std::string_view flag) {
   if (const auto value = number_between(text, 0, 1)) return *value;
   throw input_error(
-      fmt::format("{}: {} is neither on, off nor a part between 0 and 1, of exchanges "
+      fmt::format("{}: {} is neither on, reductions, off nor a part between 0 and 1, of exchanges "
                   "that their own GEMMs hide; give one such as 0.8",
                   flag, quote(text)));
 }
@@ -72,8 +72,15 @@ Attention usual_attention(const Model& model, const SoftwareSpec& software) {
                                 fmt::join(known, ", ")));
 }
 
-std::vector<FlagHelp> all_flags(ModelFlags& flags) {
-  return {
+}  // namespace
+
+std::vector<std::string> attention_names() { return {"fused", "unfused"}; }
+std::vector<std::string> recompute_names() {
+  return {"selective", "attention", "norms", "activation", "products"};
+}
+
+std::vector<FlagHelp> all_model_flags(ModelFlags& flags) {
+  std::vector<FlagHelp> all{
       {"--model", &flags.model, "NAME|FILE.json", "model to train; `pipesim models` lists them",
        model_names},
       {"--cluster", &flags.cluster, "NAME|FILE.json",
@@ -102,31 +109,34 @@ std::vector<FlagHelp> all_flags(ModelFlags& flags) {
        "shards within groups of N replicas; default all"},
       {"--gather", &flags.replicas.gather, "window|pass|once",
        "how long gathered weights stay; see below"},
-      {"--weights", &flags.weights, "bf16", "no autocast; with --software pytorch"},
-      {"--gradient-bytes", &flags.gradient_bytes, "2|4",
-       "per gradient element; default as the weights"},
       {"--bucket-bytes", &flags.replicas.bucket_bytes, "BYTES|off",
        "bucket of gradients; off: reduced at the end"},
       {"--overlap-gather", &flags.overlap_gather, "on|off",
-       "--zero 1, 2: gathers weights during forwards"},
-      {"--tensor-overlap", &flags.tensor_overlap, "on|off|PART",
-       "overlaps its communication with GEMMs; default on"},
-      {"--software-factor", &flags.software_factor, "X",
-       "scales GEMM rates; default the software's"}};
+       "--zero 1, 2: gathers weights during forwards"}};
+  std::ranges::move(option_flags(flags), std::back_inserter(all));
+  return all;
 }
 
-}  // namespace
-
-std::vector<std::string> attention_names() { return {"fused", "unfused"}; }
-std::vector<std::string> recompute_names() {
-  return {"selective", "attention", "norms", "activation", "products"};
+std::vector<FlagHelp> option_flags(ModelFlags& flags) {
+  return {{"--weights", &flags.weights, "bf16", "no autocast; with --software pytorch"},
+          {"--gradient-bytes", &flags.gradient_bytes, "2|4",
+           "per gradient element; default as the weights"},
+          {"--optimizer-bytes", &flags.optimizer_bytes, "N",
+           "of states per parameter; default 12 (8 of fp32)"},
+          {"--tensor-overlap", &flags.tensor_overlap, "HOW",
+           "on, reductions, off or a PART hidden; default on"},
+          {"--fused-loss", &flags.fused_loss, "cross-entropy in one kernel each way"},
+          {"--separate-sums", &flags.separate_sums, "sums weight gradients after their GEMMs"},
+          {"--software-factor", &flags.software_factor, "X",
+           "scales GEMM rates; default the software's"}};
 }
 
 void add_model_flags(CommandLine& command, ModelFlags& flags) {
-  command.add_flags("Costs from a model on a cluster, instead of those below", all_flags(flags));
+  command.add_flags("Costs from a model on a cluster, instead of those below",
+                    all_model_flags(flags));
 }
 
-std::string first_model_flag(ModelFlags flags) { return first_given(all_flags(flags)); }
+std::string first_model_flag(ModelFlags flags) { return first_given(all_model_flags(flags)); }
 
 void tell(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) complain(fmt::format("pipesim: note: {}\n", note));
@@ -147,7 +157,8 @@ TrainingRequest training_request(const ModelFlags& flags) {
   }
   TrainingRequest request;
   std::vector<std::string> notes;
-  const Model& model = request.model = find_model(*flags.model, &notes);
+  const Model& model = request.model =
+      flags.own_model ? *flags.own_model : find_model(*flags.model, &notes);
   request.cluster = find_cluster(*flags.cluster);
   if (flags.software) {
     DeviceSpec& device = request.cluster.device;
@@ -202,15 +213,28 @@ TrainingRequest training_request(const ModelFlags& flags) {
         choose<std::int64_t>(*flags.gradient_bytes, "--gradient-bytes", gradient_sizes);
   }
   if (flags.tensor_overlap) {
-    if (training.tensor_parallel == 1) {
+    if (training.tensor_parallel == 1 && !flags.is_open) {
       notes.push_back("--tensor-overlap has no effect: there is one tensor-parallel rank");
     }
     if (*flags.tensor_overlap == "on" || *flags.tensor_overlap == "off") {
       training.asynchronous_reduction = *flags.tensor_overlap == "on";
+    } else if (*flags.tensor_overlap == "reductions") {
+      training.hidden_exchange = 0;
     } else {
       training.hidden_exchange = parse_part(*flags.tensor_overlap, "--tensor-overlap");
     }
   }
+  if (flags.optimizer_bytes) {
+    constexpr int most = static_cast<int>(max_state_bytes);
+    const int bytes = parse_count(*flags.optimizer_bytes, "--optimizer-bytes");
+    if (bytes > most) {
+      throw input_error(
+          fmt::format("--optimizer-bytes {}: more than {} per parameter", bytes, most));
+    }
+    training.optimizer_bytes = bytes;
+  }
+  training.fused_loss = flags.fused_loss;
+  training.fused_sums = !flags.separate_sums;
   if (flags.software_factor) {
     training.software_factor = parse_factor(*flags.software_factor, "--software-factor");
   }

@@ -16,17 +16,25 @@ struct ModelFlags {
   Flag model, cluster, software;
   Flag micro_batch_size, sequence_length, tensor_parallel, devices;
   Flag recompute, attention, precision;
-  Flag weights, gradient_bytes, overlap_gather, tensor_overlap, software_factor;
+  Flag weights, gradient_bytes, overlap_gather, tensor_overlap, optimizer_bytes, software_factor;
   ReplicaFlags replicas;
   Flag global_batch;
   bool sequence_parallel = false;
-  bool is_row = false;  // of a table, whose reader prints the models' notes
+  bool fused_loss = false;
+  bool separate_sums = false;
+  std::optional<Model> own_model;  // read already; `model` is its name
+  bool is_open = false;            // a plan's, whose layouts have the rest
+  bool is_row = false;             // of a table, whose reader prints the models' notes
 };
 
+std::vector<FlagHelp> all_model_flags(ModelFlags& flags);
 void add_model_flags(CommandLine& command, ModelFlags& flags);
 // What --attention and --recompute accept.
 std::vector<std::string> attention_names();
 std::vector<std::string> recompute_names();
+
+// Those that are a launch's options and no axis of a plan.
+std::vector<FlagHelp> option_flags(ModelFlags& flags);
 
 // The first of them that was given, or empty.
 std::string first_model_flag(ModelFlags flags);

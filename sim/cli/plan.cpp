@@ -21,9 +21,12 @@
 #include "sim/cli/model_flags.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/plan_certificate.h"
+#include "sim/cli/plan_flags.h"
+#include "sim/cli/plan_from.h"
 #include "sim/cli/plan_refusal.h"
 #include "sim/cli/plan_report.h"
 #include "sim/cost/estimate/error_band.h"
+#include "sim/plan/trainer.h"
 #include "sim/schedule/size.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -33,229 +36,16 @@
 namespace pipesim::cli {
 namespace {
 
-// An axis as a flag of its own, which gives it one value.
-struct AxisHelp {
-  const char* name;
-  const char* type;
-  const char* help;
-};
-
-constexpr AxisHelp axes_help[] = {
-    {"schedule", "NAME", "see `pipesim schedules`"},
-    {"stages", "P", "pipeline ranks"},
-    {"virtual-stages", "V", "chunks per rank"},
-    {"tensor-parallel", "T", "ranks that share each layer"},
-    {"data-parallel", "D", "replicas of the pipeline"},
-    {"micro-batch-size", "B", "sequences per microbatch"},
-    {"sequence-parallel", "on|off", "shards norms and dropout by tokens over T ranks"},
-    {"recompute", "none|full|LIST", "attention, norms, activation, products"},
-    {"zero", "0|1|2|3", "shards optimizer, gradients, weights"},
-    {"shard-over", "all|node", "shards over all replicas, or those of a node"},
-    {"gather", "window|pass|once", "how long gathered weights stay"},
-    {"bucket-bytes", "BYTES|off", "bucket of gradients; off: reduced at the end"},
-    {"overlap-gather", "on|off", "--zero 1, 2: gathers weights during forwards"}};
-
-struct PlanFlags {
-  ModelFlags model;  // those that no axis has
-  std::array<Flag, std::size(axes_help)> axes;
-  std::vector<std::string> only, fix;
-  Flag objective, memory_cap, budget, threads, top, why, csv, export_format, output;
-  bool json = false;
-};
-
-std::vector<FlagHelp> question_flags(PlanFlags& flags) {
-  ModelFlags& model = flags.model;
-  return {
-      {"--model", &model.model, "NAME|FILE.json", "model to train", model_names},
-      {"--cluster", &model.cluster, "NAME|FILE.json", "cluster to train on", known_clusters},
-      {"--software", &model.software, "NAME|FILE.json", "trainer", known_software},
-      {"--devices", &model.devices, "N|A,B|A..Z", "devices, all used; A..Z means A, 2A, 4A, ... Z"},
-      {"--global-batch", &model.global_batch, "N", "sequences per step, exactly"},
-      {"--sequence-length", &model.sequence_length, "S",
-       "tokens per sequence; default the model's longest"},
-      {"--attention", &model.attention, "HOW", "fused or unfused; default by model and software",
-       attention_names},
-      {"--precision", &model.precision, "NAME", "as of predict; default bf16", all_precision_names},
-      {"--weights", &model.weights, "bf16", "as of predict"},
-      {"--gradient-bytes", &model.gradient_bytes, "2|4",
-       "per gradient element; default as the weights"},
-      {"--software-factor", &model.software_factor, "X",
-       "scales GEMM rates; default the software's"}};
-}
-
-// Flags as they were given, with their values, but for one number of devices.
-std::vector<std::string> given_flags(PlanFlags flags, int devices) {
-  flags.model.devices = std::to_string(devices);
-  std::vector<std::string> given;
-  for (const FlagHelp& one : question_flags(flags)) {
-    const Flag& value = **std::get_if<Flag*>(&one.value);
-    if (value) given.push_back(one.name + " " + shell_word(*value));
-  }
-  return given;
-}
-
-const std::string& value_of(const Flag& flag, std::string_view name, std::string_view what) {
-  if (!flag) throw input_error(fmt::format("{} is missing: {}", name, what));
-  return *flag;
-}
-
-// Numbers of devices, or a range of them: doubled from its first on, and its last.
-std::vector<int> numbers_of_devices(const Flag& flag) {
-  const std::string& text = value_of(flag, "--devices", "the number of devices to train on");
-  std::vector<int> counts;
-  const std::size_t dots = text.find("..");
-  if (dots == std::string::npos) {
-    for (const std::string_view one : split(text, ',')) {
-      counts.push_back(parse_count(one, "--devices"));
-    }
-  } else {
-    const std::string_view ends = text;
-    const int first = parse_count(ends.substr(0, dots), "--devices");
-    const int last = parse_count(ends.substr(dots + 2), "--devices");
-    if (first > last) {
-      throw input_error(
-          fmt::format("--devices {}: ends before it begins; give {}..{}", text, last, first));
-    }
-    for (std::int64_t one = first; one < last; one *= 2) counts.push_back(static_cast<int>(one));
-    counts.push_back(last);
-  }
-  std::ranges::sort(counts);
-  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
-  return counts;
-}
-
-PlanObjective objective_of(const Flag& flag) {
-  if (!flag || *flag == "time") return PlanObjective::time;
-  if (*flag == "memory") return PlanObjective::memory;
-  if (*flag == "devices") return PlanObjective::devices;
-  throw input_error(
-      fmt::format("--objective: unknown {}; give time, memory or devices", quote(*flag)));
-}
-
-PlanQuestion question_of(const PlanFlags& flags) {
-  PlanQuestion question;
-  question.global_batch =
-      parse_count(value_of(flags.model.global_batch, "--global-batch", "sequences per iteration"),
-                  "--global-batch");
-  ModelFlags model = flags.model;
-  model.devices.reset();
-  model.global_batch.reset();
-  question.training = training_request(model);
-  return question;
-}
-
-// Keeps one value of an axis, as a flag of pipesim has it. `flag`: as narrow() takes it.
-void keep_value(PlanSpace& space, std::string_view axis, std::string value, std::string_view flag) {
-  if (axis == "recompute") {
-    std::ranges::replace(value, ',', '+');
-    if (value == "attention") value = "selective";
-  } else if (value.find(',') != std::string::npos) {
-    throw input_error(fmt::format("{}{}--{} {}: several values; give --only for these", flag,
-                                  flag.empty() ? "" : ": ", axis, value));
-  }
-  // As many as a node has, with so many tensor-parallel ranks.
-  const bool is_number = value.find_first_not_of("0123456789") == std::string::npos;
-  if (axis == "shard-over" && is_number && !value.empty()) {
-    const int per_node = space.question().training.cluster.devices_per_node;
-    const int replicas = parse_count(value, "--shard-over");
-    if (per_node % replicas != 0) {
-      throw input_error(fmt::format(
-          "--shard-over {}: plans shard over all replicas, or those of a node, which has {}; give "
-          "all or node",
-          value, plural(per_node, "device")));
-    }
-    space.narrow(fmt::format("tensor-parallel={}", per_node / replicas), flag);
-    value = "node";
-  }
-  space.narrow(fmt::format("{}={}", axis, value), flag);
-}
-
-PlanSpace space_of(const PlanFlags& flags, PlanQuestion question, int devices) {
-  question.devices = devices;
-  PlanSpace space(std::move(question));
-  for (std::size_t i = 0; i < flags.axes.size(); ++i) {
-    if (!flags.axes[i]) continue;
-    keep_value(space, axes_help[i].name, *flags.axes[i], "");
-  }
-  for (const std::string& only : flags.only) space.narrow(only);
-  for (const std::string& fix : flags.fix) {
-    if (fix.find(',') != std::string::npos) {
-      throw input_error(fmt::format("--fix {}: several values; give --only for these", fix));
-    }
-    space.narrow(fix, "--fix");
-  }
-  return space;
-}
-
-// A layout in the words of pipesim's flags, which have defaults, as what is left of the axes.
-PlanPoint point_of(PlanSpace space, const std::string& text) {
-  std::map<std::string, std::string> values{{"tensor-parallel", "1"},
-                                            {"micro-batch-size", "1"},
-                                            {"sequence-parallel", "off"},
-                                            {"recompute", "none"},
-                                            {"zero", "0"},
-                                            {"shard-over", "all"},
-                                            {"gather", "off"},
-                                            {"bucket-bytes", "off"},
-                                            {"overlap-gather", "off"}};
-  std::vector<std::string_view> words = split(text, ' ');
-  std::erase(words, "");
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    std::string_view name = words[i];
-    if (!name.starts_with("--")) {
-      throw input_error(
-          fmt::format("--why: {} is not a flag; give a layout as pipesim takes it, "
-                      "like \"--schedule 1f1b --stages 8 --tensor-parallel 4\"",
-                      quote(std::string(name))));
-    }
-    name.remove_prefix(2);
-    const bool has_value = i + 1 < words.size() && !words[i + 1].starts_with("--");
-    values[std::string(name)] = has_value ? std::string(words[++i]) : "on";
-  }
-  for (const char* needed : {"schedule", "stages"}) {
-    if (values.contains(needed)) continue;
-    throw input_error(
-        fmt::format("--why: --{} is missing in {}; add it, or omit --why and give the flags to "
-                    "plan itself, which finds the best with them",
-                    needed, quote(text)));
-  }
-  // As pipesim --zero 3 without --gather.
-  if (values["zero"] == "3" && values["gather"] == "off") {
-    values["gather"] = gather_name(values["stages"] == "1" ? Gather::pass : Gather::window);
-  }
-  if (!values.contains("virtual-stages")) {
-    values["virtual-stages"] = std::to_string(family(values["schedule"]).default_chunks);
-  }
-  for (const auto& [axis, value] : values) keep_value(space, axis, value, "--why");
-  const PlanPoint point = space.axes().at(0);
-  if (space.broken_rule_of_cell(point) == PlanRule::data_parallel) {
-    throw input_error(fmt::format(
-        "--why: --data-parallel {} is not what is left of {}: {}", values["data-parallel"],
-        plural(space.question().devices, "device"), plural(space.data_parallel(point), "replica")));
-  }
-  return point;
-}
-
-int threads_of(const Flag& flag) {
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  constexpr int most = 4;  // of each processor: more would only wait
-  return flag ? std::min(most * processors, parse_count(*flag, "--threads")) : processors;
-}
-
 std::int64_t most_actions_within(std::chrono::nanoseconds budget) {
   constexpr std::int64_t most = std::int64_t{1} << 21;  // for its memory
   return std::min(most, actions_within(budget));
 }
 
-void check_export_flags(const PlanFlags& flags) {
-  if (flags.output && !flags.export_format) {
-    throw input_error("--output: a folder for what --export writes; give that, too");
-  }
-  if (!flags.export_format) return;
-  check_export_format(*flags.export_format);
-  if (flags.why || flags.csv || flags.json) {
-    throw input_error("--export: replaces the report; omit --why, --csv and --json");
-  }
+// What a trainer does unless it is told otherwise: sums 16-bit gradients in fp32.
+void assume_defaults_of(const PlanTrainer& trainer, ModelFlags& flags) {
+  const bool has_bf16 = !flags.precision || *flags.precision == "bf16" || *flags.precision == "fp8";
+  if (has_bf16 && !flags.gradient_bytes) flags.gradient_bytes = "4";
+  if (!flags.software && !trainer.software.empty()) flags.software = trainer.software;
 }
 
 // A space and what was found in it.
@@ -340,8 +130,15 @@ std::size_t best_of(const std::vector<PlanOfDevices>& all, PlanObjective objecti
   return best;
 }
 
-PlanCertificate certificate_of(const PlanSpace& space, const PlanPoint& point,
-                               const PlanLimits& limits) {
+// `outside`: flags that no axis has, which a prediction counts.
+PlanCertificate certificate_of(const PlanFlags& flags, const PlanSpace& space,
+                               const PlanPoint& point, const FlagValues& layout,
+                               const std::string& outside, const PlanLimits& limits) {
+  if (!outside.empty()) {
+    const FlagsOutcome found = predicted(flags, layout);
+    return {
+        {}, found.time_ns, found.memory_bytes, PlanOutcome{0, found.time_ns, found.memory_bytes}};
+  }
   PlanCertificate certificate = PointCertifier(space, limits).certify(point);
   if (!certificate.rule && !certificate.outcome) {
     throw work_error("--budget: time ran out before the layout of --why was evaluated; give more");
@@ -351,8 +148,9 @@ PlanCertificate certificate_of(const PlanSpace& space, const PlanPoint& point,
 
 // What a layout ends as, and how many splits of work have a faster one.
 std::string certificate_text(const PlanFlags& flags, Searched& searched, const PlanPoint& point,
-                             const PlanCertificate& certificate, std::int64_t cap_bytes,
-                             const PlanLimits& limits, const std::vector<std::string>& given) {
+                             const PlanCertificate& certificate, const std::string& outside,
+                             std::int64_t cap_bytes, const PlanLimits& limits,
+                             const std::vector<std::string>& given) {
   std::optional<std::int64_t> faster_splits;
   if (certificate.outcome) {
     PlanSearch faster = searched.how;
@@ -364,8 +162,10 @@ std::string certificate_text(const PlanFlags& flags, Searched& searched, const P
   CertificateView view{
       searched.space,       point,         certificate, cap_bytes, searched.how.memory_cap_bytes,
       searched.result.best, faster_splits, given};
+  view.outside = outside;
   const std::vector<PlanOutcome>& best = searched.result.best;
-  if (certificate.outcome && !best.empty() && certificate.outcome->time_ns > best.front().time_ns) {
+  if (outside.empty() && certificate.outcome && !best.empty() &&
+      certificate.outcome->time_ns > best.front().time_ns) {
     const PlanSpace& space = searched.space;
     limits.allow([&] {
       view.why = why_not(
@@ -377,8 +177,31 @@ std::string certificate_text(const PlanFlags& flags, Searched& searched, const P
   return flags.json ? certificate_json(view) : certificate_report(view, standard_output().width);
 }
 
+// What a trainer's limits cost: the best layout without them, as a comment of its configuration.
+std::string cost_of_limits(const Searched& best, const PlanTrainer& trainer,
+                           const PlanOutcome& first, PlanSpace free, const PlanLimits& limits) {
+  const auto line = [](const PlanOutcome& one, const PlanSpace& space) {
+    return fmt::format("{}: {}\n", format_time(one.time_ns),
+                       fmt::join(space.flags(space.axes().at(one.index)), " "));
+  };
+  std::string text = "# Predicted: " + line(first, best.space);
+  LayoutPlanner planner(free, limits);
+  PlanSearch how = best.how;
+  how.top = 1;
+  how.below = first.time_ns;
+  const PlanResult found = planner.best(how);
+  if (!found.best.empty()) {
+    const PlanOutcome& other = found.best.front();
+    const double part = static_cast<double>(other.time_ns) / static_cast<double>(first.time_ns) - 1;
+    return text + fmt::format("# {:.1f} %, with what {} lacks: ", 100 * part, trainer.name) +
+           line(other, free);
+  }
+  if (found.counts.not_reached > 0) return text;
+  return text + fmt::format("# None is faster of those that {} lacks.\n", trainer.name);
+}
+
 // In short: the best alone.
-void run(const PlanFlags& flags, bool in_short) {
+void run(PlanFlags flags, bool in_short) {
   PlanLimits limits;
   std::optional<Budget> budget;
   if (flags.budget) {
@@ -388,9 +211,31 @@ void run(const PlanFlags& flags, bool in_short) {
   }
   check_outputs({{"--model", file_of(flags.model.model)},
                  {"--cluster", file_of(flags.model.cluster)},
+                 {"--from", flags.from},
                  {"--csv", flags.csv, true}});
   check_export_flags(flags);
+  const PlanTrainer* trainer = nullptr;
+  std::optional<PlanStart> start;
+  if (flags.from) {
+    start = read_start(flags);
+    flags.allowed = start->layout;
+    trainer = start->trainer;
+  } else if (flags.vocabulary || !flags.ignored.empty()) {
+    throw input_error("--vocabulary and --ignore are for the script of --from; give that, too");
+  }
+  if (flags.export_format) {
+    trainer = &plan_trainer(*flags.export_format);
+    assume_defaults_of(*trainer, flags.model);
+  }
   const std::vector<int> devices = numbers_of_devices(flags.model.devices);
+  if (flags.why && devices.size() > 1) {
+    throw input_error("--why: for how many devices? give --devices one number");
+  }
+  FlagValues why;
+  if (flags.why) {
+    why = flag_values(*flags.why, "--why");
+    take_question(why, flags, "--why");
+  }
   const PlanQuestion question = question_of(flags);
   const PlanObjective objective = objective_of(flags.objective);
   limits.threads = threads_of(flags.threads);
@@ -402,9 +247,6 @@ void run(const PlanFlags& flags, bool in_short) {
       flags.top ? static_cast<std::size_t>(parse_count(*flags.top, "--top")) : how.top;
   how.top = std::max(how.top, printed);
   if (objective == PlanObjective::memory && !flags.why) how.aim = PlanAim::memory;
-  if (flags.why && devices.size() > 1) {
-    throw input_error("--why: for how many devices? give --devices one number");
-  }
   std::optional<OutputFile> csv;
   if (flags.csv) csv.emplace(*flags.csv);
 
@@ -416,16 +258,24 @@ void run(const PlanFlags& flags, bool in_short) {
                                format_count(evaluated)));
   };
   std::optional<PlanPoint> asked;
+  std::string outside;
   std::optional<PlanCertificate> certificate;
   if (flags.why) {
-    const PlanSpace space = space_of(flags, question, devices.front());
-    asked = point_of(space, *flags.why);
-    certificate = certificate_of(space, *asked, limits);
+    const PlanSpace space = space_of(flags, question, devices.front(), nullptr);
+    FlagValues inside = why;
+    for (const char* name : {"--layout", "--group", "--overlap-experts", "--accumulate"}) {
+      const auto found = inside.find(name);
+      if (found == inside.end()) continue;
+      outside += fmt::format(" {} {}", name, shell_word(found->second));
+      inside.erase(found);
+    }
+    asked = point_of(space, inside, "--why");
+    certificate = certificate_of(flags, space, *asked, why, outside, limits);
   }
   std::vector<std::unique_ptr<Searched>> searched;
   std::vector<PlanOfDevices> by_devices;
   for (const int count : devices) {
-    PlanSpace space = space_of(flags, question, count);
+    PlanSpace space = space_of(flags, question, count, trainer);
     progress->show(fmt::format("bounding {} layouts on {} devices",
                                format_count(space.axes().size()), format_count(count)));
     Searched& one = *searched.emplace_back(std::make_unique<Searched>(std::move(space), limits));
@@ -445,14 +295,14 @@ void run(const PlanFlags& flags, bool in_short) {
   // Absent where it has none of the values that are asked for.
   const SpaceOf other_space = [&](const PlanQuestion& other) {
     try {
-      return std::optional(space_of(flags, other, other.devices));
+      return std::optional(space_of(flags, other, other.devices, trainer));
     } catch (const Error&) {
       return std::optional<PlanSpace>();
     }
   };
   if (flags.why) {
-    const std::string text =
-        certificate_text(flags, best, *asked, *certificate, how.memory_cap_bytes, limits, given);
+    const std::string text = certificate_text(flags, best, *asked, *certificate, outside,
+                                              how.memory_cap_bytes, limits, given);
     progress.reset();
     print(text);
     return;
@@ -478,8 +328,12 @@ void run(const PlanFlags& flags, bool in_short) {
     }
     const Finalist& first = answer.top.front();
     const PlanPoint point = best.space.axes().at(first.outcome.index);
-    write_export(export_layout(*flags.export_format, best.space, point, first.layout),
-                 flags.output);
+    std::vector<ExportedFile> files =
+        export_layout(*flags.export_format, best.space, point, first.layout);
+    files.front().text.insert(
+        0, cost_of_limits(best, *trainer, first.outcome,
+                          space_of(flags, question, devices[chosen], nullptr), limits));
+    write_export(files, flags.output);
     return;
   }
   answer = answer_plan(best.planner, best.space, std::move(best.result), best.how, limits);
@@ -496,12 +350,30 @@ void run(const PlanFlags& flags, bool in_short) {
     view.nearby = nearby_batch(best.space.question(), answer.top.front().outcome, best.how,
                                other_space, limits);
   }
+  std::vector<PlanStep> steps;
+  Json from;
+  if (start) {
+    progress->show("finding the way to the best");
+    const Finalist& first = answer.top.front();
+    PlanFlags asked_for = flags;
+    asked_for.model.devices = std::to_string(devices[chosen]);
+    steps = steps_to(asked_for, *start, space_of({}, question, devices[chosen], nullptr),
+                     best.space.axes().at(first.outcome.index), first.layout,
+                     best.how.memory_cap_bytes);
+    from = steps_json(*start, steps);
+    view.from = &from;
+  }
   progress.reset();
   if (csv) {
     csv->write(plan_csv(view));
     csv->commit();
   }
-  print(flags.json ? plan_json(view) : plan_report(view, standard_output()));
+  if (flags.json) {
+    print(plan_json(view));
+    return;
+  }
+  if (start) print(steps_report(*start, steps, how.memory_cap_bytes, standard_output().width));
+  print(plan_report(view, standard_output()));
 }
 
 }  // namespace
@@ -517,8 +389,7 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
   flags.memory_cap = memory_cap;
   // What an axis has is its value, and nothing of the question.
   const auto fix = [&](std::string_view axis, Flag value) {
-    const auto* const found = std::ranges::find(axes_help, axis, &AxisHelp::name);
-    flags.axes[static_cast<std::size_t>(found - axes_help)] = std::move(value);
+    axis_flag(flags, axis) = std::move(value);
   };
   ModelFlags& own = flags.model;
   fix("tensor-parallel", std::exchange(own.tensor_parallel, {}));
@@ -539,61 +410,7 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
 
 void set_up_plan(CommandLine& command) {
   auto flags = std::make_shared<PlanFlags>();
-  command.add_flags("Training", question_flags(*flags));
-  std::vector<FlagHelp> axes;
-  for (std::size_t i = 0; i < flags->axes.size(); ++i) {
-    const AxisHelp& axis = axes_help[i];
-    FlagHelp own(fmt::format("--{}", axis.name), &flags->axes[i], axis.type, axis.help);
-    if (axis.name == std::string_view("sequence-parallel")) own = std::move(own).or_alone("on");
-    if (axis.name == std::string_view("schedule")) own.known = schedule_names;
-    if (axis.name == std::string_view("recompute")) own.known = recompute_names;
-    axes.push_back(std::move(own));
-  }
-  command.add_flags("Layout; what is not given is searched", axes);
-  command.add_flags(
-      "Search space",
-      {{"--only", &flags->only, "AXIS=A,B", "values of a layout's flag: zero=1,2; may repeat"},
-       {"--fix", &flags->fix, "AXIS=A", "the same as --AXIS A; may repeat"},
-       {"--objective", &flags->objective, "NAME",
-        "what to minimize: time (default), memory, devices",
-        [] {
-          return std::vector<std::string>{"time", "memory", "devices"};
-        }},
-       {"--memory-cap", &flags->memory_cap, "BYTES", "memory limit; default a device's"}});
-  command.add_flags(
-      "Search",
-      {{"--top", &flags->top, "N", "layouts to print, rebalanced; default 10"},
-       {"--budget", &flags->budget, "T", "stops after this time with the best found so far"},
-       {"--threads", &flags->threads, "N", "default all cores; the result is the same"}});
-  command.add_flags(
-      "Output",
-      {{"--why", &flags->why, "LAYOUT", "explains what became of a layout, given as flags"},
-       {"--csv", &flags->csv, "FILE", "writes all evaluated layouts"},
-       {"--export", &flags->export_format, "megatron|torchtitan",
-        "prints the configuration of the best"},
-       {"--output", &flags->output, "FOLDER", "writes it as files in a folder"},
-       {"--json", &flags->json, "prints one JSON object"}});
-  command.set_footer(
-      "Microbatches follow from the global batch. --only takes tp, pp, vpp, dp, mbs\n"
-      "and sp, too, and parts of recompute joined by +.\n"
-      "\n"
-      "With several numbers of devices, the shortest iteration wins, or the least\n"
-      "memory per device, or the smallest number on which a layout fits. Layers of\n"
-      "the best are rebalanced, as by pipesim partition.\n"
-      "\n"
-      "Each layout in the space ends as impossible, by a rule; too large, by a lower\n"
-      "bound on memory above the cap; dominated, by a lower bound on time no shorter\n"
-      "than the last of the best; or evaluated exactly, as pipesim predicts it.\n"
-      "\n"
-      "Examples:\n"
-      "  pipesim plan --model gpt3-175b --cluster dgx-a100 --devices 4096\n"
-      "      --global-batch 2304\n"
-      "  pipesim plan --model llama-3-8b --cluster dgx-h100 --devices 8..64\n"
-      "      --global-batch 128 --objective devices\n"
-      "  pipesim plan --model llama-3-70b --cluster dgx-h100 --devices 512\n"
-      "      --global-batch 1024 --only schedule=1f1b,interleaved --zero 1\n"
-      "  pipesim plan --model llama-3-8b --cluster dgx-h100 --devices 64\n"
-      "      --global-batch 128 --why \"--schedule 1f1b --stages 4\"");
+  add_plan_flags(command, *flags);
   command.set_work([flags] { run(*flags, false); });
 }
 

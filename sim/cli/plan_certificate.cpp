@@ -12,7 +12,7 @@
 namespace pipesim::cli {
 namespace {
 
-enum class End { impossible, too_large, dominated, evaluated };
+enum class End { outside, impossible, too_large, dominated, evaluated };
 
 bool is_too_large(const CertificateView& view) {
   const PlanOutcome& outcome = *view.certificate.outcome;
@@ -20,6 +20,7 @@ bool is_too_large(const CertificateView& view) {
 }
 
 End end_of(const CertificateView& view) {
+  if (!view.outside.empty()) return End::outside;
   if (view.certificate.rule) return End::impossible;
   if (is_too_large(view)) return End::too_large;
   const bool is_dominated =
@@ -29,6 +30,7 @@ End end_of(const CertificateView& view) {
 
 const char* name_of(End end) {
   switch (end) {
+    case End::outside: return "outside";
     case End::impossible: return "impossible";
     case End::too_large: return "too_large";
     case End::dominated: return "dominated";
@@ -41,6 +43,11 @@ std::string verdict(const CertificateView& view) {
   const PlanCertificate& found = view.certificate;
   if (found.rule) return fmt::format("Impossible: {}.\n", plan_rule_text(*found.rule));
   const PlanOutcome& outcome = *found.outcome;
+  if (!view.outside.empty()) {
+    return fmt::format("Not in the space, for{}: as predicted it takes {} and {} of {}.\n",
+                       view.outside, format_time(outcome.time_ns),
+                       format_bytes(outcome.memory_bytes), format_bytes(view.memory_cap_bytes));
+  }
   const std::string exact =
       fmt::format("Evaluated exactly, it takes {} and {}.", format_time(outcome.time_ns),
                   format_bytes(outcome.memory_bytes));
@@ -81,7 +88,7 @@ std::string rank(const CertificateView& view) {
 }  // namespace
 
 std::string certificate_report(const CertificateView& view, int width) {
-  return plan_command(view.flags, view.space, view.point, {}) + "\n\n" +
+  return plan_command(view.flags, view.space, view.point, {}) + view.outside + "\n\n" +
          wrap(verdict(view) + rank(view) +
                   (view.why.empty() ? "" : fmt::format("Next to the best, {}.\n", view.why)),
               width);
@@ -90,7 +97,7 @@ std::string certificate_report(const CertificateView& view, int width) {
 std::string certificate_json(const CertificateView& view) {
   const PlanCertificate& found = view.certificate;
   Json json{{"format", "pipesim-plan-certificate"}, {"version", 1}};
-  json["command"] = plan_command(view.flags, view.space, view.point, {});
+  json["command"] = plan_command(view.flags, view.space, view.point, {}) + view.outside;
   json["ends_as"] = name_of(end_of(view));
   json["rule"] = nullptr;
   if (found.rule) json["rule"] = std::string(plan_rule_text(*found.rule));

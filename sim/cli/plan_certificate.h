@@ -21,6 +21,7 @@ struct CertificateView {
   const std::vector<PlanOutcome>& best;       // of all that fit, as many as were asked for
   std::optional<std::int64_t> faster_splits;  // that fit; absent of what can't be
   const std::vector<std::string>& flags;      // as a PlanView has them
+  std::string outside = {};                   // flags that no layout of the space has: " --group 8"
   std::string why = {};                       // it is slower than the best
 };
 

@@ -67,6 +67,7 @@ std::string plan_json(const PlanView& view) {
   };
   Json json{{"format", "pipesim-plan"}, {"version", 1}};
   json["devices"] = view.space.question().devices;
+  if (view.from != nullptr) json["from"] = *view.from;
   json["best"] = nullptr;
   json["top"] = Json::array();
   for (const Finalist& one : answer.top) {

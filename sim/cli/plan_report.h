@@ -37,6 +37,7 @@ struct PlanView {
   const std::vector<std::string>& flags;
   std::optional<Finalist> riskier = {};  // faster than the best, but may not fit
   std::optional<NearbyBatch> nearby = {};
+  const Json* from = nullptr;  // the script that it starts from, if there is one
 };
 
 // The best, and the command that predicts it.

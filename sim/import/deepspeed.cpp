@@ -19,15 +19,11 @@ struct DeepspeedReason {
 // Unless they are off.
 constexpr DeepspeedReason reasons_of_deepspeed[] = {
     {"zero_optimization.zero_hpz_partition_size", "weights have one partition here"},
-    {"zero_optimization.mics_shard_size", "give --shard-over"},
     {"zero_optimization.zero_quantized_weights", "weights are gathered in their precision here"},
     {"zero_optimization.zero_quantized_gradients", "gradients are reduced as they are here"},
     {"activation_checkpointing.partition_activations", "a block's input is kept whole here"},
     {"activation_checkpointing.cpu_checkpointing", "activations stay on the device here"},
-    {"activation_checkpointing.number_checkpoints", "give --recompute"},
     {"pipeline.seed_layers", ""},
-    {"pipeline.partition", "give --layout"},
-    {"pipeline.activation_checkpoint_interval", "give --recompute full"},
     {"communication_data_type", "gradients are reduced as they are; give --gradient-bytes"},
     {"sparse_attention", "attention is causal and whole here"},
     {"compression_training", "not modelled"},
@@ -35,56 +31,19 @@ constexpr DeepspeedReason reasons_of_deepspeed[] = {
     {"prescale_gradients", ""},
 };
 
-constexpr std::string_view harmless_in_deepspeed[] = {
-    "optimizer.",
-    "scheduler.",
-    "fp16.",
-    "bf16.",
-    "amp.",
-    "aio.",
-    "wandb.",
-    "tensorboard.",
-    "csv_monitor.",
-    "flops_profiler.",
-    "comms_logger.",
-    "comet.",
-    "checkpoint.",
-    "gradient_clipping",
-    "gradient_predivide",
-    "steps_per_print",
-    "wall_clock_breakdown",
-    "memory_breakdown",
-    "dump_state",
-    "zero_allow",
-    "zero_force",
-    "data_efficiency.",
-    "autotuning.",
-    "elasticity.",
-    "nebula.",
-    "compile.",
-    "disable_allgather",
-    "sparse_gradients",
-    "zero_optimization.contiguous_gradients",
-    "zero_optimization.allgather_partitions",
-    "zero_optimization.allgather_bucket_size",
-    "zero_optimization.reduce_scatter",
-    "zero_optimization.round_robin",
-    "zero_optimization.stage3_",
-    "zero_optimization.sub_group",
-    "zero_optimization.load_from",
-    "zero_optimization.ignore_unused",
-    "zero_optimization.log_trace",
-    "zero_optimization.elastic_checkpoint",
-    "zero_optimization.memory_efficient",
-    "zero_optimization.model_persistence",
-    "activation_checkpointing.",
-    "train_",
-    "data_types.",
-    "tensor_parallel.",
-    "hybrid_engine.",
-    "seed",
-    "pipeline.",
-};
+constexpr std::string_view harmless_in_deepspeed =
+    "optimizer. scheduler. fp16. bf16. amp. aio. wandb. tensorboard. csv_monitor. "
+    "flops_profiler. comms_logger. comet. checkpoint. gradient_clipping "
+    "gradient_predivide steps_per_print wall_clock_breakdown memory_breakdown "
+    "dump_state zero_allow zero_force data_efficiency. autotuning. elasticity. nebula. "
+    "compile. disable_allgather sparse_gradients zero_optimization.contiguous_gradients "
+    "zero_optimization.allgather_partitions zero_optimization.allgather_bucket_size "
+    "zero_optimization.reduce_scatter zero_optimization.round_robin "
+    "zero_optimization.stage3_ zero_optimization.sub_group zero_optimization.load_from "
+    "zero_optimization.ignore_unused zero_optimization.log_trace "
+    "zero_optimization.elastic_checkpoint zero_optimization.memory_efficient "
+    "zero_optimization.model_persistence activation_checkpointing. train_ data_types. "
+    "tensor_parallel. hybrid_engine. seed pipeline.";
 
 class Deepspeed {
  public:
@@ -100,6 +59,7 @@ class Deepspeed {
     read_precision();
     read_batch();
     read_replicas();
+    read_recomputation();
     read_offload();
     add_remarks();
     return std::move(imported_);
@@ -166,6 +126,10 @@ class Deepspeed {
     imported_.add("--precision", precision);
     const std::string type = settings_.text_or("data_types.grad_accum_dtype", "");
     if (precision == "fp32") return;
+    const std::string optimizer = settings_.text_or("optimizer.type", "AdamW");
+    if (optimizer != "Adam" && optimizer != "AdamW") {
+      lacks("optimizer.type", "states are those of Adam here");
+    }
     gradient_bytes_ = type == "fp32" ? 4 : 2;
     imported_.add("--gradient-bytes", gradient_bytes_);
   }
@@ -245,6 +209,8 @@ class Deepspeed {
     const auto bucket = number("zero_optimization.reduce_bucket_size");
     if (replicas_ == 1) return;
     if (zero_ > 0) imported_.add("--zero", zero_);
+    const std::int64_t shards = settings_.integer_or("zero_optimization.mics_shard_size", -1, -1);
+    if (shards > 0 && zero_ == 3) imported_.add("--shard-over", shards);
     if (zero_ <= 1) {
       constexpr std::int64_t usual = 500'000'000;  // numbers
       imported_.add("--bucket-bytes", overlaps
@@ -270,6 +236,22 @@ class Deepspeed {
     }
   }
 
+  void ask_for(std::string_view path, const char* flag) {
+    if (settings_.find(path)) imported_.missing.push_back({flag, settings_.text_of(path)});
+  }
+
+  void read_recomputation() {
+    constexpr std::string_view every = "pipeline.activation_checkpoint_interval";
+    const std::int64_t interval = settings_.integer_or(every, 0, 0);
+    if (interval > 0) imported_.add("--recompute", "full");
+    if (interval > 1) {
+      imported_.approximated.push_back(
+          {settings_.text_of(every), "each block's input is kept here, not each interval's"});
+    }
+    ask_for("activation_checkpointing.number_checkpoints", "--recompute");
+    ask_for("pipeline.partition", "--layout");
+  }
+
   void add_remarks() {
     for (const Settings::Leaf& leaf : settings_.rest()) {
       const std::string text = Settings::text_of(leaf.path, *leaf.value);
@@ -278,9 +260,7 @@ class Deepspeed {
       const auto* flag = leaf.value->get_if<bool>();
       const auto* number = leaf.value->get_if<std::int64_t>();
       const bool is_off = (flag != nullptr && !*flag) || (number != nullptr && *number <= 1);
-      const bool is_harmless = std::ranges::any_of(
-          harmless_in_deepspeed,
-          [&](std::string_view prefix) { return leaf.path.starts_with(prefix); });
+      const bool is_harmless = starts_with_any(leaf.path, harmless_in_deepspeed);
       const bool is_known = reason != std::end(reasons_of_deepspeed);
       if (is_known && !reason->why.empty() && !is_off) {
         imported_.without_counterpart.push_back({text, std::string(reason->why)});

@@ -31,6 +31,12 @@ bool has_table(std::string_view text) {
   return false;
 }
 
+// "context-parallel-size", of "--context-parallel-size 4".
+std::string setting_name(std::string_view what) {
+  what = what.substr(0, what.find_first_of(" :"));
+  return std::string(what.substr(std::min(what.size(), what.find_first_not_of('-'))));
+}
+
 }  // namespace
 
 const Model* known_model_like(const Model& model) {
@@ -45,6 +51,11 @@ const Model* known_model_like(const Model& model) {
   return nullptr;
 }
 
+bool starts_with_any(std::string_view text, std::string_view beginnings) {
+  const std::vector<std::string_view> all = split(beginnings, ' ');
+  return std::ranges::any_of(all, [&](std::string_view one) { return text.starts_with(one); });
+}
+
 std::string bytes_flag(std::int64_t bytes) {
   constexpr std::int64_t megabyte = 1'000'000;
   return bytes % megabyte == 0 ? fmt::format("{}MB", bytes / megabyte) : fmt::format("{}B", bytes);
@@ -52,6 +63,30 @@ std::string bytes_flag(std::int64_t bytes) {
 
 std::string layout_text(const std::vector<std::int64_t>& layers) {
   return fmt::format("{}", fmt::join(layers, ","));
+}
+
+void refuse_unmodelled(const Imported& imported, const std::string& file,
+                       const std::vector<std::string>& lists) {
+  std::vector<std::string> ignored, known, what, names;
+  for (const std::string& list : lists) {
+    for (const std::string_view name : split(list, ',')) ignored.push_back(setting_name(name));
+  }
+  for (const Remark& one : imported.without_counterpart) {
+    known.push_back(setting_name(one.what));
+    if (std::ranges::find(ignored, known.back()) != ignored.end()) continue;
+    what.push_back(fmt::format("{} ({})", one.what, one.why));
+    names.push_back(known.back());
+  }
+  for (const std::string& one : ignored) {
+    if (std::ranges::find(known, one) != known.end()) continue;
+    throw input_error(fmt::format(
+        "--ignore {}: {} has no such setting that is not modelled{}", printable(one),
+        printable(file), known.empty() ? "" : fmt::format("; it has {}", fmt::join(known, ", "))));
+  }
+  if (what.empty()) return;
+  names.insert(names.begin(), ignored.begin(), ignored.end());
+  throw input_error(fmt::format("{}: not modelled: {}; to predict without: --ignore {}",
+                                printable(file), fmt::join(what, "; "), fmt::join(names, ",")));
 }
 
 Imported import_training(std::string_view text, const std::string& file,

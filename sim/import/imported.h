@@ -30,13 +30,14 @@ struct Imported {
     std::string name, value;  // a switch has no value
   };
 
-  std::string format;                   // "Megatron-LM arguments"
-  std::string software;                 // a preset; empty: a device's default
-  std::optional<Model> model;           // described by the file
-  std::optional<std::int64_t> devices;  // from the question, or from the file
-  std::vector<Flag> flags;              // pipesim's; without model and cluster
-  std::vector<Remark> missing;          // other flags that the command needs
-  std::vector<Remark> without_counterpart;
+  std::string format;                       // "Megatron-LM arguments"
+  std::string software;                     // a preset; empty: a device's default
+  std::optional<Model> model;               // described by the file
+  std::optional<std::int64_t> devices;      // from the question, or from the file
+  std::vector<Flag> flags;                  // pipesim's; without model and cluster
+  std::vector<Remark> missing;              // other flags that the command needs
+  std::vector<Remark> approximated;         // modelled nearly
+  std::vector<Remark> without_counterpart;  // asked for, and not modelled
   std::vector<std::string> without_effect;  // settings that change nothing in a prediction
 
   void add(std::string_view flag, std::string_view value = {}) {
@@ -49,6 +50,8 @@ struct Imported {
 // unless there is a table of positions.
 const Model* known_model_like(const Model& model);
 
+// Whether a text begins with one of several, which blanks separate.
+bool starts_with_any(std::string_view text, std::string_view beginnings);
 // "25MB", "1234B".
 std::string bytes_flag(std::int64_t bytes);
 // "5,4,4,5", from the layers of each virtual stage.
@@ -59,5 +62,10 @@ std::string layout_text(const std::vector<std::int64_t>& layers);
 // contradicts itself.
 Imported import_training(std::string_view text, const std::string& file,
                          const ImportQuestion& question);
+
+// Throws unless all that is not modelled is among the settings that the user gives up: lists of
+// names between commas, leading dashes aside. Throws for a name that is none of them, too.
+void refuse_unmodelled(const Imported& imported, const std::string& file,
+                       const std::vector<std::string>& lists);
 
 }  // namespace pipesim

@@ -8,7 +8,9 @@
 
 #include "sim/cost/layout.h"
 #include "sim/import/arguments.h"
+#include "sim/import/megatron_reader.h"
 #include "sim/import/megatron_remarks.h"
+#include "sim/import/megatron_rules.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -64,18 +66,16 @@ ShellWords training_words(std::string_view text, const std::string& file) {
   return words;
 }
 
-std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
-
-class Megatron {
+class Megatron : private MegatronReader {
  public:
-  Megatron(Arguments arguments, const ImportQuestion& question)
-      : arguments_(std::move(arguments)), question_(question) {}
+  Megatron(Arguments& arguments, const ImportQuestion& question, Imported& imported)
+      : MegatronReader(arguments, imported), question_(question) {}
 
-  Imported read() {
+  void read() {
     imported_.format = "Megatron-LM arguments";
     tensor_ = arguments_.integer_or("--tensor-model-parallel-size", 1);
     stages_ = arguments_.integer_or("--pipeline-model-parallel-size", 1);
-    read_model();
+    read_megatron_model(arguments_, question_, tensor_, imported_);
     read_devices();
     read_batch();
     read_pipeline();
@@ -83,165 +83,11 @@ class Megatron {
     read_precision();
     read_recomputation();
     read_replicas();
+    check_as_megatron_does(asked_);
     add_remarks();
-    return std::move(imported_);
   }
 
  private:
-  void lacks(const Arguments::Argument& argument, std::string why) {
-    imported_.without_counterpart.push_back({Arguments::text_of(argument), std::move(why)});
-  }
-  // For a given argument.
-  void lacks(std::string_view name, std::string why) {
-    if (const auto* argument = arguments_.find(name)) lacks(*argument, std::move(why));
-  }
-
-  // ---- The model
-
-  void read_model() {
-    const char* sizes[] = {"--num-layers", "--hidden-size", "--num-attention-heads"};
-    const auto is_given = [&](const char* name) { return arguments_.has(name); };
-    if (std::ranges::none_of(sizes, is_given)) {
-      imported_.missing.push_back({"--model", "no argument says what is trained"});
-      return;
-    }
-    for (const char* name : sizes) {
-      if (!is_given(name)) arguments_.fail(name, "is missing, but others say how large a model is");
-    }
-    Model model{.name = "megatron"};
-    const bool is_gated = arguments_.is_set("--swiglu");
-    model.architecture = is_gated ? Architecture::llama : Architecture::gpt;
-    model.blocks = arguments_.integer_or("--num-layers", 1);
-    model.hidden_size = arguments_.integer_or("--hidden-size", 1);
-    read_heads(model);
-    read_mlp(model, is_gated);
-    read_vocabulary(model);
-    read_positions(model);
-    read_parts(model, is_gated);
-    if (arguments_.is_set("--multi-latent-attention")) {
-      arguments_.fail("--multi-latent-attention", "such attention is not modelled");
-    }
-    imported_.model = parse_model(to_json(model), "the model of the arguments");
-  }
-
-  void read_heads(Model& model) {
-    model.heads = arguments_.integer_or("--num-attention-heads", 1);
-    model.kv_heads = model.heads;
-    const bool is_grouped = arguments_.is_set("--group-query-attention");
-    const std::int64_t groups = arguments_.integer_or("--num-query-groups", 1);
-    if (is_grouped) model.kv_heads = groups;
-    if (const auto size = arguments_.integer("--kv-channels")) model.own_head_size = *size;
-    const bool divides = model.hidden_size % model.heads == 0;
-    if (!divides && !model.own_head_size) {
-      arguments_.fail("--num-attention-heads", fmt::format("{} do not divide --hidden-size {}",
-                                                           model.heads, model.hidden_size));
-    }
-    if (divides && model.own_head_size == model.hidden_size / model.heads) {
-      model.own_head_size.reset();
-    }
-  }
-
-  void read_mlp(Model& model, bool is_gated) {
-    // Two matrices instead of one, with the same number of parameters, rounded down to multiples
-    // of 64.
-    const std::int64_t gated = model.hidden_size * 8 / 3 / 64 * 64;
-    model.mlp_size =
-        arguments_.integer_or("--ffn-hidden-size", is_gated ? gated : 4 * model.hidden_size);
-    model.experts = arguments_.integer_or("--num-experts", 1);
-    if (model.experts == 1) return;
-    model.experts_per_token = arguments_.integer_or("--moe-router-topk", 2);
-    model.mlp_size = arguments_.integer_or("--moe-ffn-hidden-size", model.mlp_size);
-  }
-
-  void read_vocabulary(Model& model) {
-    if (const auto padded = arguments_.integer("--padded-vocab-size")) {
-      model.vocabulary_size = *padded;
-      return;
-    }
-    std::optional<std::int64_t> words = question_.vocabulary;
-    const std::string tokenizer = arguments_.text("--tokenizer-type").value_or("");
-    if (const auto given = arguments_.integer("--vocab-size"); given && !words) words = *given;
-    // The size of GPT-2's tokenizer, from its paper.
-    if (!words && tokenizer == "GPT2BPETokenizer") words = 50257;
-    if (!words) {
-      throw input_error(
-          "no argument says how large the vocabulary is, which the tokenizer has; give "
-          "--vocabulary "
-          "N");
-    }
-    const std::int64_t divisor = arguments_.integer_or("--make-vocab-size-divisible-by", 128);
-    model.vocabulary_size = round_up(*words, divisor * tensor_);
-  }
-
-  void read_positions(Model& model) {
-    std::string type = arguments_.text("--position-embedding-type").value_or("learned_absolute");
-    if (arguments_.is_set("--use-rotary-position-embeddings")) type = "rope";
-    sequence_ = arguments_.integer("--seq-length");
-    const auto positions = arguments_.integer("--max-position-embeddings");
-    if (!positions && !sequence_) {
-      arguments_.fail("--seq-length", "is missing, as is --max-position-embeddings");
-    }
-    model.max_sequence_length = positions.value_or(sequence_.value_or(1));
-    const bool is_rotary = type == "rope" || type == "yarn";
-    model.rotary_gpt = is_rotary && model.architecture == Architecture::gpt;
-    if (is_rotary) model.rotary_base = arguments_.integer_or("--rotary-base", 10'000);
-    const bool fits = is_rotary || (type == "learned_absolute" && model.has_positions());
-    if (!fits) {
-      lacks("--position-embedding-type", model.has_positions()
-                                             ? "a gpt has a table of positions or rotary ones"
-                                             : "a llama's positions are rotary");
-    }
-    if (!fits && !arguments_.has("--position-embedding-type")) {
-      imported_.without_counterpart.push_back({"--position-embedding-type learned_absolute",
-                                               "the default; a llama's positions are rotary"});
-    }
-  }
-
-  // Properties of the two architectures, and those of neither.
-  void read_parts(Model& model, bool is_gated) {
-    model.tied_head = !arguments_.is_set("--untie-embeddings-and-output-weights");
-    const bool has_bias = !arguments_.is_set("--disable-bias-linear");
-    const bool has_qkv_bias = arguments_.is_set("--add-qkv-bias");
-    if (!is_gated && !has_bias) {
-      lacks("--disable-bias-linear", "the products of a gpt have biases: its vectors are counted");
-    }
-    if (is_gated && has_bias) {
-      imported_.without_counterpart.push_back(
-          {"no --disable-bias-linear", "the products of a llama have no biases"});
-    }
-    model.qkv_bias = is_gated && (has_qkv_bias || has_bias);
-    const std::string norm = arguments_.text("--normalization").value_or("LayerNorm");
-    if ((norm == "RMSNorm") != is_gated) {
-      const std::string why =
-          is_gated ? "a llama's norms are RMS norms, without a bias" : "a gpt's norms have a bias";
-      if (arguments_.has("--normalization")) {
-        lacks("--normalization", why);
-      } else {
-        imported_.without_counterpart.push_back(
-            {"--normalization LayerNorm", "the default; " + why});
-      }
-    }
-    const bool has_head_norms = arguments_.is_set("--qk-layernorm");
-    model.qk_norm = is_gated && has_head_norms;
-    if (has_head_norms && !is_gated) lacks("--qk-layernorm", "a gpt has none here");
-    for (const char* name : {"--squared-relu", "--quick-geglu", "--openai-gelu"}) {
-      if (arguments_.has(name)) lacks(name, "taken for GELU, which costs as much");
-    }
-    const double hidden = arguments_.number("--hidden-dropout").value_or(0.1);
-    const double scores = arguments_.number("--attention-dropout").value_or(0.1);
-    if (hidden >= 1) arguments_.fail("--hidden-dropout", "must be less than 1");
-    model.dropout_ppm = static_cast<std::int64_t>(hidden * 1e6 + 0.5);
-    if (hidden != scores) {
-      const std::string why =
-          fmt::format("a model has one dropout: {:g}, of --hidden-dropout", hidden);
-      if (arguments_.has("--attention-dropout")) {
-        lacks("--attention-dropout", why);
-      } else {
-        imported_.without_counterpart.push_back({"--attention-dropout 0.1", "the default; " + why});
-      }
-    }
-  }
-
   // ---- The training
 
   void read_devices() {
@@ -257,7 +103,7 @@ class Megatron {
     if (!all && each && *each > 0) all = *each * nodes.value_or(1);
     if (parts > 1) {
       lacks("--context-parallel-size",
-            fmt::format("sequences are whole on each device here; of {} devices one is counted",
+            fmt::format("sequences are whole on each device here: without, 1 of {} devices counts",
                         parts));
       if (all) all = *all / parts;
     }
@@ -275,19 +121,23 @@ class Megatron {
     }
     imported_.devices = *all;
     replicas_ = *all / pipeline;
+    asked_.replicas = *replicas_;
   }
 
   void read_batch() {
     const auto micro = arguments_.integer("--micro-batch-size");
     if (micro) imported_.add("--micro-batch-size", *micro);
+    asked_.micro_batch = micro.value_or(1);
     if (const auto global = arguments_.integer("--global-batch-size")) {
       imported_.add("--global-batch", *global);
+      asked_.global_batch = *global;
     } else {
       // One microbatch for each replica.
       imported_.add("--microbatches", 1);
     }
-    if (!sequence_) sequence_ = arguments_.integer("--seq-length");
-    if (sequence_) imported_.add("--sequence-length", *sequence_);
+    if (const auto sequence = arguments_.integer("--seq-length")) {
+      imported_.add("--sequence-length", *sequence);
+    }
   }
 
   std::int64_t blocks_or_fail(const char* name) const {
@@ -322,12 +172,17 @@ class Megatron {
     } else if (arguments_.has("--decoder-first-pipeline-num-layers") ||
                arguments_.has("--decoder-last-pipeline-num-layers")) {
       layout = layout_of_ends(chunks);
+    } else if (imported_.model) {
+      asked_.layers = imported_.model->blocks;
     }
+    asked_.stages = stages_;
+    asked_.chunks = chunks;
     imported_.add("--schedule", chunks > 1 ? "interleaved" : "1f1b");
     imported_.add("--stages", stages_);
     if (chunks > 1) imported_.add("--virtual-stages", chunks);
     const auto group = arguments_.integer("--microbatch-group-size-per-virtual-pipeline-stage");
     if (group && chunks > 1) imported_.add("--group", *group);
+    asked_.group = group.value_or(stages_);
     if (arguments_.is_set("--overlap-moe-expert-parallel-comm")) {
       if (chunks > 1) {
         imported_.add("--overlap-experts");
@@ -412,12 +267,22 @@ class Megatron {
     const bool by_tokens = arguments_.is_set("--sequence-parallel");
     if (by_tokens && tensor_ > 1) imported_.add("--sequence-parallel");
     if (by_tokens && tensor_ == 1) imported_.without_effect.emplace_back("--sequence-parallel");
-    const bool is_synchronous = arguments_.is_set("--no-async-tensor-model-parallel-allreduce");
-    if (is_synchronous && tensor_ > 1) imported_.add("--tensor-overlap", "off");
+    if (tensor_ > 1) imported_.add("--tensor-overlap", tensor_overlap(by_tokens));
+    if (arguments_.is_set("--cross-entropy-loss-fusion")) imported_.add("--fused-loss");
+    if (arguments_.is_set("--no-gradient-accumulation-fusion")) imported_.add("--separate-sums");
+  }
+
+  // User buffers split exchanges among the products beside them; without, a backward's reductions
+  // run beside weight gradients.
+  const char* tensor_overlap(bool by_tokens) {
     if (arguments_.is_set("--tp-comm-overlap")) {
-      lacks("--tp-comm-overlap",
-            "how much it hides it does not say; give --tensor-overlap PART, such as 0.8");
+      if (!by_tokens) {
+        arguments_.fail("--tp-comm-overlap", "Megatron-LM takes it with --sequence-parallel alone");
+      }
+      return "on";
     }
+    const bool is_off = arguments_.is_set("--no-async-tensor-model-parallel-allreduce");
+    return is_off ? "off" : "reductions";
   }
 
   void read_precision() {
@@ -431,11 +296,37 @@ class Megatron {
       if (arguments_.has(name)) precision = "fp8";
     }
     imported_.add("--precision", precision);
+    const bool is_narrow = arguments_.is_set("--use-precision-aware-optimizer");
+    if (bytes_of_type("--main-grads-dtype") == 2 && is_narrow) has_long_gradients = false;
     if (has_16_bits) {
       gradient_bytes_ = has_long_gradients ? 4 : 2;
       imported_.add("--gradient-bytes", gradient_bytes_);
     }
+    read_optimizer(has_16_bits, is_narrow);
     read_attention();
+  }
+
+  // Of fp32, unless it is given.
+  std::int64_t bytes_of_type(std::string_view name) {
+    const std::string type = arguments_.text(name).value_or("fp32");
+    if (type == "fp32") return 4;
+    if (type == "bf16" || type == "fp16") return 2;
+    if (type == "fp8") return 1;
+    arguments_.fail(name, unknown_name("type", type, {"fp32", "bf16", "fp16", "fp8"}));
+  }
+
+  void read_optimizer(bool has_16_bits, bool is_narrow) {
+    const std::string name = arguments_.text("--optimizer").value_or("adam");
+    const std::int64_t master = bytes_of_type("--main-params-dtype");
+    const std::int64_t moments =
+        bytes_of_type("--exp-avg-dtype") + bytes_of_type("--exp-avg-sq-dtype");
+    if (name == "sgd") {
+      imported_.add("--optimizer-bytes", has_16_bits ? 8 : 4);  // a copy and a momentum
+    } else if (name != "adam") {
+      lacks("--optimizer", "states are those of Adam or SGD here");
+    } else if (is_narrow && has_16_bits && master + moments < 12) {
+      imported_.add("--optimizer-bytes", master + moments);
+    }
   }
 
   void read_attention() {
@@ -461,7 +352,7 @@ class Megatron {
       // By the method "block" it is so many of each stage.
       imported_.add("--recompute", method == "block" ? fmt::format("full:{}", count) : "full");
       if (method != "block" && count > 1) {
-        lacks("--recompute-num-layers", "each block's input is kept here, not each unit's");
+        approximates("--recompute-num-layers", "each block's input is kept here, not each unit's");
       }
       return;
     }
@@ -512,6 +403,16 @@ class Megatron {
     if (is_torch) zero = 3;
     const bool reduces_early = arguments_.is_set("--overlap-grad-reduce");
     const bool gathers_early = arguments_.is_set("--overlap-param-gather");
+    if (gathers_early && !(reduces_early && (zero > 0 || is_fsdp))) {
+      arguments_.fail("--overlap-param-gather",
+                      "Megatron-LM takes it with --overlap-grad-reduce and "
+                      "--use-distributed-optimizer alone");
+    }
+    if (is_torch && stages_ > 1) {
+      arguments_.fail("--use-torch-fsdp2",
+                      "Megatron-LM refuses it with a pipeline; give "
+                      "--use-distributed-optimizer");
+    }
     const auto bucket = arguments_.integer("--ddp-bucket-size");
     const std::int64_t instances =
         arguments_.integer_or("--num-distributed-optimizer-instances", 1);
@@ -525,13 +426,13 @@ class Megatron {
       return;
     }
     if (zero > 0) imported_.add("--zero", zero);
-    if (is_torch) imported_.add("--gather", stays ? "once" : "pass");
+    if (zero == 3) imported_.add("--gather", stays ? "once" : "pass");
     if (zero > 0 && instances > 1) {
       if (replicas_ && *replicas_ % instances == 0) {
         imported_.add("--shard-over", *replicas_ / instances);
       } else {
-        lacks("--num-distributed-optimizer-instances",
-              "give --devices, and --shard-over replicas / instances");
+        imported_.missing.push_back(
+            {"--shard-over", "replicas / --num-distributed-optimizer-instances"});
       }
     }
     if (zero <= 1) {
@@ -552,21 +453,22 @@ class Megatron {
   void add_remarks() {
     for (const Arguments::Argument& argument : arguments_.all()) {
       if (argument.is_used) continue;
-      if (const std::string why = megatron_reason(argument); !why.empty()) {
-        lacks(argument, why);
-      } else {
+      const MegatronRemark remark = megatron_remark(argument);
+      if (remark.why.empty()) {
         imported_.without_effect.push_back(Arguments::text_of(argument));
+      } else if (remark.is_near) {
+        imported_.approximated.push_back({Arguments::text_of(argument), remark.why});
+      } else {
+        lacks(argument, remark.why);
       }
     }
   }
 
-  Arguments arguments_;
   ImportQuestion question_;
-  Imported imported_;
+  MegatronShape asked_;
   std::int64_t tensor_ = 1;
   std::int64_t stages_ = 1;
   std::int64_t gradient_bytes_ = 4;
-  std::optional<std::int64_t> sequence_;
   std::optional<std::int64_t> replicas_;  // if the number of devices is known
 };
 
@@ -582,7 +484,10 @@ Imported read_megatron(std::string_view text, const std::string& file,
                        const ImportQuestion& question) {
   const ShellWords words = training_words(text, file);
   try {
-    return Megatron(Arguments(words, file), question).read();
+    Arguments arguments(words, file);
+    Imported imported;
+    Megatron(arguments, question, imported).read();
+    return imported;
   } catch (const Error& error) {
     const std::string what = error.what();
     if (what.starts_with(printable(file))) throw;

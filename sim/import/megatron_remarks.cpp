@@ -1,8 +1,11 @@
 #include "sim/import/megatron_remarks.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
+
+#include "sim/import/imported.h"
 
 namespace pipesim {
 namespace {
@@ -10,18 +13,15 @@ namespace {
 using MegatronReason = std::pair<std::string_view, std::string_view>;
 
 // Unless their value is 1, 0 or none, the defaults.
-constexpr MegatronReason megatron_reasons[] = {
+constexpr MegatronReason unmodelled[] = {
     {"--expert-model-parallel-size", "every rank has all experts here"},
     {"--expert-tensor-parallel-size", "experts are split as all else is here"},
     {"--hierarchical-context-parallel-sizes", "sequences are whole on each device here"},
     {"--moe-shared-expert-intermediate-size", "experts that all tokens go to are not modelled"},
     {"--moe-layer-freq", "all blocks are alike here"},
-    {"--moe-expert-capacity-factor", "tokens are spread evenly over experts here"},
-    {"--moe-pad-expert-input-to-capacity", "tokens are spread evenly over experts here"},
     {"--mtp-num-layers", "multi-token prediction is not modelled"},
     {"--window-size", "attention looks back over the whole sequence here"},
     {"--window-attn-skip-freq", "attention looks back over the whole sequence here"},
-    {"--rampup-batch-size", "the batch is what it grows to here"},
     {"--decoder-num-layers", "there is one list of blocks here"},
     {"--encoder-num-layers", "there is one list of blocks here"},
     {"--hybrid-layer-pattern", "all blocks are attention and MLP here"},
@@ -31,22 +31,9 @@ constexpr MegatronReason megatron_reasons[] = {
     {"--optimizer-offload-fraction", "states stay on the device here"},
     {"--cpu-offloading-num-layers", "activations stay on the device here"},
     {"--fine-grained-activation-offloading", "activations stay on the device here"},
-    {"--distribute-saved-activations", "a block's input is kept whole here"},
     {"--standalone-embedding-stage", "give --layout, with the embedding on a stage alone"},
-    {"--use-precision-aware-optimizer", "states have the software's bytes here"},
-    {"--exp-avg-dtype", "states have the software's bytes here"},
-    {"--exp-avg-sq-dtype", "states have the software's bytes here"},
-    {"--main-params-dtype", "states have the software's bytes here"},
-    {"--main-grads-dtype", "give --gradient-bytes"},
-    {"--fp8-param-gather", "weights are gathered in their own precision here"},
     {"--fp4-format", "there is no fp4 here"},
     {"--fp4-param-gather", "there is no fp4 here"},
-    {"--ddp-num-buckets", "give --bucket-bytes"},
-    {"--overlap-param-gather-with-optimizer-step", "gathers start after the step here"},
-    {"--no-align-param-gather", "each rank gathers when it needs to here"},
-    {"--no-overlap-p2p-communication", "give --p2p fifo, for messages that hold ranks up"},
-    {"--delay-wgrad-compute", "give a schedule that splits backwards, such as zb-h1"},
-    {"--batch-p2p-communication", "give --p2p blocking or fifo, for messages that hold ranks up"},
     {"--model-parallel-size", "too old; give --tensor-model-parallel-size"},
     {"--batch-size", "too old; give --micro-batch-size"},
     {"--checkpoint-activations", "too old; give --recompute-granularity full"},
@@ -56,210 +43,74 @@ constexpr MegatronReason megatron_reasons[] = {
     {"--attention-output-gate", "not modelled"},
     {"--layer-wise-optimizer", "not modelled"},
 };
+constexpr MegatronReason modelled_nearly[] = {
+    {"--moe-expert-capacity-factor", "tokens are spread evenly over experts here"},
+    {"--moe-pad-expert-input-to-capacity", "tokens are spread evenly over experts here"},
+    {"--rampup-batch-size", "the batch is what it grows to here"},
+    {"--distribute-saved-activations", "a block's input is kept whole here"},
+    {"--fp8-param-gather", "weights are gathered in their own precision here"},
+    {"--ddp-num-buckets", "give --bucket-bytes"},
+    {"--overlap-param-gather-with-optimizer-step", "gathers start after the step here"},
+    {"--no-align-param-gather", "each rank gathers when it needs to here"},
+    {"--no-overlap-p2p-communication", "give --p2p fifo, for messages that hold ranks up"},
+    {"--delay-wgrad-compute", "give a schedule that splits backwards, such as zb-h1"},
+    {"--batch-p2p-communication", "give --p2p blocking or fifo, for messages that hold ranks up"},
+    {"--no-masked-softmax-fusion", "such kernels are fused here"},
+    {"--no-bias-gelu-fusion", "such kernels are fused here"},
+    {"--no-bias-swiglu-fusion", "such kernels are fused here"},
+    {"--no-bias-dropout-fusion", "such kernels are fused here"},
+    {"--no-rope-fusion", "such kernels are fused here"},
+    {"--no-persist-layer-norm", "norms are one kernel here"},
+};
 
 // Arguments for data, checkpoints and logs, initialization and learning rates, launching, and
 // alternative kernels for the same work.
-constexpr std::string_view harmless_arguments[] = {
-    "--adam-",
-    "--adlr-",
-    "--apply-",
-    "--app-",
-    "--async-",
-    "--attention-softmax-",
-    "--auto-",
-    "--bias-",
-    "--calc-",
-    "--calculate-",
-    "--check-",
-    "--ckpt-",
-    "--clip-",
-    "--config-",
-    "--create-",
-    "--cross-entropy-",
-    "--cuda-graph",
-    "--data-cache",
-    "--data-args",
-    "--data-path",
-    "--dataloader-",
-    "--dataset-",
-    "--ddp-average",
-    "--ddp-pad",
-    "--decoupled-",
-    "--deterministic",
-    "--disable-",
-    "--dist-ckpt",
-    "--distributed-",
-    "--empty-unused",
-    "--enable-experimental",
-    "--enable-ft",
-    "--enable-gloo",
-    "--enable-msc",
-    "--end-",
-    "--eod-",
-    "--eval-",
-    "--exit-",
-    "--external-cuda",
-    "--finetune",
-    "--fp16-lm",
-    "--fp8-amax",
-    "--fp8-interval",
-    "--fp8-margin",
-    "--fp8-recipe",
-    "--fp32-",
-    "--ft-",
-    "--full-validation",
-    "--hysteresis",
-    "--inference-",
-    "--init-",
-    "--initial-loss",
-    "--inprocess-",
-    "--iteration",
-    "--keep-",
-    "--lazy-",
-    "--load",
-    "--local-rank",
-    "--log-",
-    "--logging-",
-    "--loss-scale",
-    "--lr",
-    "--make-vocab",
-    "--manual-gc",
-    "--master",
-    "--max-tokens",
-    "--max_restarts",
-    "--merge-file",
-    "--mid-level",
-    "--min-loss",
-    "--min-lr",
-    "--mock-data",
-    "--moe-aux",
-    "--moe-enable-deepep",
-    "--moe-grouped-gemm",
-    "--moe-input-jitter",
-    "--moe-permute",
-    "--moe-per-layer",
-    "--moe-router-",
-    "--moe-token-",
-    "--moe-z-loss",
-    "--monitor",
-    "--muon-",
-    "--no-bias",
-    "--no-check",
-    "--no-create-attention",
-    "--no-data-sharding",
-    "--no-gradient",
-    "--no-load",
-    "--no-masked",
-    "--no-mmap",
-    "--no-one-logger",
-    "--no-persist",
-    "--no-python",
-    "--no-query",
-    "--no-rope-fusion",
-    "--no-save",
-    "--no-scatter",
-    "--no-weight",
-    "--node-rank",
-    "--node_rank",
-    "--non-persistent",
-    "--norm-epsilon",
-    "--num-dataset",
-    "--num-workers",
-    "--nvtx-",
-    "--one-logger",
-    "--optimizer",
-    "--original-max",
-    "--overlap-cpu",
-    "--override-",
-    "--override_",
-    "--per-split",
-    "--pin-",
-    "--positional",
-    "--profile",
-    "--query-in",
-    "--rank",
-    "--rdzv",
-    "--record-",
-    "--redirects",
-    "--rerun-",
-    "--reset-",
-    "--result-",
-    "--retro-",
-    "--rope-",
-    "--rotary-",
-    "--sample-rate",
-    "--save",
-    "--seed",
-    "--sft",
-    "--sgd-",
-    "--short-seq",
-    "--skip-",
-    "--split",
-    "--standalone",
-    "--start-",
-    "--step-batch",
-    "--straggler",
-    "--tee",
-    "--tensorboard",
-    "--te-rng",
-    "--test-data",
-    "--tiktoken-",
-    "--timing-",
-    "--tokenizer-",
-    "--train-",
-    "--trust-",
-    "--tp-comm-bootstrap",
-    "--use-checkpoint",
-    "--use-cpu-init",
-    "--use-dist-ckpt",
-    "--use-fused",
-    "--use-legacy",
-    "--use-mcore",
-    "--use-mp-args",
-    "--use-nccl-ub",
-    "--use-one-sent",
-    "--use-persistent",
-    "--use-pytorch-profiler",
-    "--use-rope-scaling",
-    "--use-sharp",
-    "--use-tokenizer",
-    "--use-tp-pp-dp",
-    "--valid-data",
-    "--vocab-extra",
-    "--vocab-file",
-    "--vocab-size",
-    "--wandb",
-    "--warmup",
-    "--weight-decay",
-    "--yarn-",
-    "--log_dir",
-    "--nproc",
-    "--nnodes",
-    "--role",
-    "--module",
-    "--head-lr",
-    "--grad-reduce",
-    "--gradient-accumulation",
-    "--moe-router",
-    "--ckpt",
-    "--exclude",
-    "--fim-",
-    "--num-query",
-};
+constexpr std::string_view harmless_arguments =
+    "--adam- --adlr- --apply- --app- --async- --attention-softmax- --auto- --bias- "
+    "--calc- --calculate- --check- --ckpt- --clip- --config- --create- --cross-entropy- "
+    "--cuda-graph --data-cache --data-args --data-path --dataloader- --dataset- "
+    "--ddp-average --ddp-pad --decoupled- --deterministic --disable- --dist-ckpt "
+    "--distributed- --empty-unused --enable-experimental --enable-ft --enable-gloo "
+    "--enable-msc --end- --eod- --eval- --exit- --external-cuda --finetune --fp16-lm "
+    "--fp8-amax --fp8-interval --fp8-margin --fp8-recipe --fp32- --ft- --full-validation "
+    "--hysteresis --inference- --init- --initial-loss --inprocess- --iteration --keep- "
+    "--lazy- --load --local-rank --log- --logging- --loss-scale --lr --make-vocab "
+    "--manual-gc --master --max-tokens --max_restarts --merge-file --mid-level --min-loss "
+    "--min-lr --mock-data --moe-aux --moe-enable-deepep --moe-grouped-gemm "
+    "--moe-input-jitter --moe-permute --moe-per-layer --moe-router- --moe-token- "
+    "--moe-z-loss --monitor --muon- --no-check --no-create-attention --no-data-sharding "
+    "--no-load --no-mmap --no-one-logger --no-python --no-query --no-save --no-scatter "
+    "--no-weight --node-rank --node_rank --non-persistent --norm-epsilon --num-dataset "
+    "--num-workers --nvtx- --one-logger --original-max --overlap-cpu --override- "
+    "--override_ --per-split --pin- --positional --profile --query-in --rank --rdzv "
+    "--record- --redirects --rerun- --reset- --result- --retro- --rope- --rotary- "
+    "--sample-rate --save --seed --sft --sgd- --short-seq --skip- --split --standalone "
+    "--start- --step-batch --straggler --tee --tensorboard --te-rng --test-data "
+    "--tiktoken- --timing- --tokenizer- --train- --trust- --tp-comm-bootstrap "
+    "--use-checkpoint --use-cpu-init --use-dist-ckpt --use-fused --use-legacy --use-mcore "
+    "--use-mp-args --use-nccl-ub --use-one-sent --use-persistent --use-pytorch-profiler "
+    "--use-rope-scaling --use-sharp --use-tokenizer --use-tp-pp-dp --valid-data "
+    "--vocab-extra --vocab-file --vocab-size --wandb --warmup --weight-decay --yarn- "
+    "--log_dir --nproc --nnodes --role --module --head-lr --grad-reduce "
+    "--gradient-accumulation --moe-router --ckpt --exclude --fim- --num-query";
 
 }  // namespace
 
-std::string megatron_reason(const Arguments::Argument& argument) {
-  for (const auto& [name, why] : megatron_reasons) {
-    if (argument.name != name) continue;
-    const std::string value = argument.values.empty() ? "" : argument.values.front().text;
-    const bool is_off = value == "1" || value == "0" || value == "None";
-    return is_off ? "" : std::string(why);
+MegatronRemark megatron_remark(const Arguments::Argument& argument) {
+  const std::string value = argument.values.empty() ? "" : argument.values.front().text;
+  const bool is_off =
+      value == "0" || value == "None" || (value == "1" && argument.name != "--mtp-num-layers");
+  const auto reason = [&](std::span<const MegatronReason> reasons) {
+    const auto found = std::ranges::find(reasons, argument.name, &MegatronReason::first);
+    return found == reasons.end() ? std::string_view() : found->second;
+  };
+  const std::string_view lack = reason(unmodelled);
+  const std::string_view how = reason(modelled_nearly);
+  if (!lack.empty() || !how.empty()) {
+    return {std::string(is_off ? "" : lack.empty() ? how : lack), lack.empty()};
   }
-  const bool is_harmless = std::ranges::any_of(harmless_arguments, [&](std::string_view prefix) {
-    return argument.name.starts_with(prefix);
-  });
-  return is_harmless ? "" : "not known here";
+  const bool is_harmless = starts_with_any(argument.name, harmless_arguments);
+  return {is_harmless ? "" : "not known here", false};
 }
 
 }  // namespace pipesim

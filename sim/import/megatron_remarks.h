@@ -9,7 +9,11 @@
 
 namespace pipesim {
 
-// Why an argument has no counterpart; empty if it changes nothing.
-std::string megatron_reason(const Arguments::Argument& argument);
+struct MegatronRemark {
+  std::string why;       // it is not modelled, or how nearly; empty if it changes nothing
+  bool is_near = false;  // modelled nearly
+};
+
+MegatronRemark megatron_remark(const Arguments::Argument& argument);
 
 }  // namespace pipesim

@@ -90,31 +90,12 @@ constexpr TorchtitanReason torchtitan_reasons[] = {
 };
 
 // Tables without effect on the time of an iteration.
-constexpr std::string_view harmless_in_torchtitan[] = {
-    "job.",
-    "profiling.",
-    "metrics.",
-    "optimizer.",
-    "lr_scheduler.",
-    "checkpoint.",
-    "comm.",
-    "validation.",
-    "memory_estimation.",
-    "experimental.",
-    "debug.",
-    "quantize.",
-    "float8.",
-    "mx.",
-    "fault_tolerance.",
-    "compile.",
-    "training.",
-    "activation_checkpoint.",
-    "model.",
-    "parallelism.context_parallel_",
-    "parallelism.pipeline_parallel_expert",
-    "parallelism.expert_parallel_comm",
-    "parallelism.enable_compiled_autograd",
-};
+constexpr std::string_view harmless_in_torchtitan =
+    "job. profiling. metrics. optimizer. lr_scheduler. checkpoint. comm. validation. "
+    "memory_estimation. experimental. debug. quantize. float8. mx. fault_tolerance. "
+    "compile. training. activation_checkpoint. model. parallelism.context_parallel_ "
+    "parallelism.pipeline_parallel_expert parallelism.expert_parallel_comm "
+    "parallelism.enable_compiled_autograd";
 
 class Torchtitan {
  public:
@@ -142,6 +123,9 @@ class Torchtitan {
   }
 
  private:
+  void approximates(std::string_view path, std::string why) {
+    imported_.approximated.push_back({settings_.text_of(path), std::move(why)});
+  }
   void lacks(std::string_view path, std::string why) {
     imported_.without_counterpart.push_back({settings_.text_of(path), std::move(why)});
   }
@@ -173,7 +157,7 @@ class Torchtitan {
     std::optional<std::int64_t> devices = question_.devices;
     if (parts > 1) {
       lacks("parallelism.context_parallel_degree",
-            fmt::format("sequences are whole on each device here; of {} devices one is counted",
+            fmt::format("sequences are whole on each device here: without, 1 of {} devices counts",
                         parts));
       if (devices) devices = *devices / parts;
     }
@@ -205,8 +189,8 @@ class Torchtitan {
     imported_.add("--zero", 3);
     if (copies > 1 && shards > 0) imported_.add("--shard-over", shards);
     if (copies > 1 && shards < 0) {
-      lacks("parallelism.data_parallel_replicate_degree",
-            "give --devices, and --shard-over replicas / copies");
+      imported_.missing.push_back(
+          {"--shard-over", "replicas / parallelism.data_parallel_replicate_degree"});
     }
     const std::string reshard =
         settings_.text_or("parallelism.fsdp_reshard_after_forward", "default");
@@ -232,6 +216,8 @@ class Torchtitan {
       imported_.without_effect.push_back(
           settings_.text_of("parallelism.pipeline_parallel_microbatch_size"));
     }
+    micro_ = micro;
+    microbatches_ = local / micro;
     imported_.add("--micro-batch-size", micro);
     imported_.add("--sequence-length", sequence_);
     if (global <= 0) {
@@ -240,7 +226,8 @@ class Torchtitan {
     }
     if (!replicas_) {
       imported_.add("--microbatches", local / micro);
-      lacks("training.global_batch_size", "give --devices, for how many batches a step has");
+      imported_.missing.push_back(
+          {"--devices", "of them follows how many batches training.global_batch_size is"});
       return;
     }
     const std::int64_t at_once = local * *replicas_;
@@ -311,6 +298,14 @@ class Torchtitan {
     }
     imported_.add("--schedule", found->name);
     imported_.add("--stages", stages_);
+    // PipelineScheduleSingle, in torch/distributed/pipelining/schedules.py.
+    if (microbatches_ < stages_ && !found->many_chunks && found->default_chunks == 1) {
+      throw input_error(fmt::format(
+          "training.local_batch_size: {} for {}: PyTorch's {} takes at least as many; nearest that "
+          "works: {}",
+          plural(microbatches_, "microbatch"), plural(stages_, "pipeline rank"), printable(name),
+          stages_ * micro_));
+    }
     if (found->many_chunks) imported_.add("--virtual-stages", chunks);
   }
 
@@ -342,8 +337,9 @@ class Torchtitan {
     imported_.add("--tensor-parallel", tensor_);
     imported_.add("--sequence-parallel");
     if (is_async) {
-      lacks("parallelism.enable_async_tensor_parallel",
-            "how much it hides it does not say; give --tensor-overlap PART, such as 0.8");
+      imported_.add("--tensor-overlap", "0.8");
+      approximates("parallelism.enable_async_tensor_parallel",
+                   "products are assumed to hide 0.8 of the exchanges");
     }
   }
 
@@ -409,9 +405,7 @@ class Torchtitan {
       const auto* word = leaf.value->get_if<std::string>();
       const bool is_off = (number != nullptr && *number <= 1) || (flag != nullptr && !*flag) ||
                           (word != nullptr && *word == "float32");
-      const bool is_harmless = std::ranges::any_of(
-          harmless_in_torchtitan,
-          [&](std::string_view prefix) { return leaf.path.starts_with(prefix); });
+      const bool is_harmless = starts_with_any(leaf.path, harmless_in_torchtitan);
       if (reason != std::end(torchtitan_reasons) && !is_off) {
         imported_.without_counterpart.push_back({text, std::string(reason->why)});
       } else if (reason != std::end(torchtitan_reasons) || is_harmless) {
@@ -429,6 +423,8 @@ class Torchtitan {
   std::int64_t tensor_ = 1;
   std::int64_t stages_ = 1;
   std::int64_t sequence_ = 1;
+  std::int64_t micro_ = 1;                // sequences of a microbatch
+  std::int64_t microbatches_ = 1;         // of a pass
   std::optional<std::int64_t> replicas_;  // if the number of devices is known
 };
 

@@ -9,6 +9,7 @@
 
 #include "sim/cost/estimate/training.h"
 #include "sim/flags/schedule_choice.h"
+#include "sim/plan/trainer.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/size.h"
 #include "traces/base/error.h"
@@ -128,10 +129,6 @@ std::string bytes_text(std::int64_t bytes) {
   return bytes % megabyte == 0 ? fmt::format("{}MB", bytes / megabyte) : fmt::format("{}B", bytes);
 }
 
-std::string bucket_text(const PlanReplicas& replicas) {
-  return replicas.bucket_bytes ? bytes_text(*replicas.bucket_bytes) : "off";
-}
-
 // Several names may speak of one axis.
 std::vector<NamedAxis> named_axes(PlanAxes& axes) {
   const auto number = [](std::int64_t value) { return std::to_string(value); };
@@ -177,6 +174,10 @@ std::string_view axis_of(std::string_view name) {
 }
 
 }  // namespace
+
+std::string bucket_text(const PlanReplicas& replicas) {
+  return replicas.bucket_bytes ? bytes_text(*replicas.bucket_bytes) : "off";
+}
 
 std::int64_t PlanAxes::size() const {
   return std::ssize(tensor_parallel) * std::ssize(stages) * std::ssize(micro_batch_size) *
@@ -225,6 +226,7 @@ std::string_view plan_rule_text(PlanRule rule) {
     case PlanRule::replicas: return "a node's replicas divide all of them";
     case PlanRule::stages: return "every virtual stage has a block";
     case PlanRule::schedule: return "the schedule allows that many stages and microbatches";
+    case PlanRule::trainer: return "the trainer can do it";
   }
   return "";
 }
@@ -290,6 +292,35 @@ void PlanSpace::add_chunks(int chunks) {
   }
 }
 
+void PlanSpace::add_bucket(std::int64_t bytes) {
+  std::vector<PlanReplicas>& all = axes_.replicas;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    PlanReplicas own = all[i];
+    if (!std::exchange(own.bucket_bytes, bytes)) continue;
+    if (std::ranges::find(all, own) == all.end()) {
+      all.insert(all.begin() + static_cast<std::ptrdiff_t>(i), own);
+    }
+  }
+}
+
+void PlanSpace::add_recompute(const Recompute& recompute) {
+  if (std::ranges::find(axes_.recompute, recompute) != axes_.recompute.end()) return;
+  check_recompute(recompute, question_.training.model);
+  axes_.recompute.push_back(recompute);
+  recomputes_.push_back(recompute);
+}
+
+void PlanSpace::allow(std::string_view axis, std::string_view value) {
+  const std::string where = fmt::format("--{}", axis);
+  if (axis == "virtual-stages") add_chunks(parse_count(value, where));
+  if (axis == "bucket-bytes" && value != "off") add_bucket(parse_bytes(value, where));
+  if (axis == "recompute" && value.find_first_of(":+,") != value.npos) {
+    std::string parts(value);
+    std::ranges::replace(parts, '+', ',');
+    add_recompute(parse_recompute(parts));
+  }
+}
+
 void PlanSpace::narrow(std::string_view axis_and_values, std::string_view flag) {
   const std::size_t equals = axis_and_values.find('=');
   const std::string_view name = axis_of(axis_and_values.substr(0, equals));
@@ -314,8 +345,8 @@ void PlanSpace::narrow(std::string_view axis_and_values, std::string_view flag) 
     data_parallel_ = std::move(degrees);
     return;
   }
-  if (name == "virtual-stages" && !std::exchange(has_narrowed_chunks_, true)) {
-    for (const std::string& value : asked) add_chunks(parse_count(value, where));
+  if (narrowed_.emplace(name).second) {
+    for (const std::string& value : asked) allow(name, value);
   }
   std::vector<NamedAxis> axes = named_axes(axes_);
   const auto axis = std::ranges::find(axes, name, &NamedAxis::name);
@@ -387,6 +418,9 @@ std::optional<PlanRule> PlanSpace::broken_rule(const PlanPoint& cell,
   point.schedule = schedule;
   try {
     const Shape shape = resolve_shape(*schedule.family, this->schedule(point));
+    if (trainer_ != nullptr && !trainer_->has_point(point, shape.microbatches)) {
+      return PlanRule::trainer;
+    }
     if (schedule.family->objection != nullptr && !schedule.family->objection(shape).empty()) {
       return PlanRule::schedule;
     }
@@ -399,6 +433,9 @@ std::optional<PlanRule> PlanSpace::broken_rule(const PlanPoint& cell,
 
 std::optional<PlanRule> PlanSpace::broken_rule(const PlanPoint& cell,
                                                const PlanReplicas& replicas) const {
+  if (trainer_ != nullptr && !trainer_->has_replicas(replicas, cell.stages)) {
+    return PlanRule::trainer;
+  }
   if (!replicas.within_node) return std::nullopt;
   const int of_node = question_.training.cluster.devices_per_node / cell.tensor_parallel;
   return data_parallel(cell) % of_node == 0 ? std::nullopt : std::optional(PlanRule::replicas);

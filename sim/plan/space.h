@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -48,6 +49,11 @@ struct PlanPoint {
   PlanReplicas replicas;
 };
 
+// "25MB", or "off".
+std::string bucket_text(const PlanReplicas& replicas);
+
+struct PlanTrainer;
+
 struct PlanAxes {
   std::vector<int> tensor_parallel;
   std::vector<int> stages;
@@ -76,8 +82,9 @@ enum class PlanRule : std::uint8_t {
   replicas,           // a node's replicas do not divide all
   stages,             // fewer blocks than virtual stages
   schedule,           // the family has no such shape, or its ranks would wait for each other
+  trainer,            // the one that it is for can't do it
 };
-inline constexpr int plan_rule_count = 9;
+inline constexpr int plan_rule_count = 10;
 // "tensor x pipeline parallelism divides the devices"
 std::string_view plan_rule_text(PlanRule rule);
 
@@ -94,12 +101,19 @@ class PlanSpace {
   // Throws where the question can't be asked.
   explicit PlanSpace(PlanQuestion question);
 
+  // Adds a value to an axis that may have others than those usually tried: "virtual-stages",
+  // "bucket-bytes", "recompute" of some blocks. No effect on others, and where it is there.
+  void allow(std::string_view axis, std::string_view value);
+
   // Keeps those values of an axis that a text names, such as "tensor-parallel=4,8". Takes "tp",
-  // "pp", "vpp", "dp", "mbs" and "sp" for axes, too, and, the first time, any number of virtual
-  // stages. "data-parallel" is no axis of its own, but a rule that points with other numbers of
+  // "pp", "vpp", "dp", "mbs" and "sp" for axes, too, and, the first time, what allow() adds.
+  // "data-parallel" is no axis of its own, but a rule that points with other numbers of
   // replicas break. Throws for an unknown axis, and for a value that it does not have, in the words
   // of the flag; of an empty one, the axis is itself the flag.
   void narrow(std::string_view axis_and_values, std::string_view flag = "--only");
+
+  // Keeps what a trainer can do. Throws if nothing of an axis is left. The trainer outlives it.
+  void restrict_to(const PlanTrainer& trainer);
 
   const PlanQuestion& question() const { return question_; }
   const PlanAxes& axes() const { return axes_; }
@@ -134,13 +148,16 @@ class PlanSpace {
   };
 
   void add_chunks(int chunks);
+  void add_bucket(std::int64_t bytes);
+  void add_recompute(const Recompute& recompute);
   bool waits_for_itself(const Family& family, const Shape& shape) const;
   bool splits_tensors(int tensor_parallel, bool sequence_parallel) const;
 
   PlanQuestion question_;
   PlanAxes axes_;
-  std::vector<int> data_parallel_;  // empty: any
-  bool has_narrowed_chunks_ = false;
+  std::vector<int> data_parallel_;                  // empty: any
+  std::set<std::string, std::less<>> narrowed_;     // axes
+  const PlanTrainer* trainer_ = nullptr;            // null: any
   std::vector<int> whole_tensors_, token_tensors_;  // degrees that can be, without and with
                                                     // sequence parallelism
   std::vector<Recompute> recomputes_;               // that the model has

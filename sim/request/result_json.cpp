@@ -53,8 +53,11 @@ Json training_json(const CostModel& model) {
           {"bucket_bytes", training.bucket_bytes},
           {"overlap_gather", training.gathers_next_to_forwards()},
           {"tensor_overlap", training.asynchronous_reduction},
-          {"hidden_exchange",
-           training.hidden_exchange.value_or(model.cluster().device.software.hidden_exchange)},
+          {"hidden_exchange", hidden_exchange(training, model.cluster().device.software)},
+          {"optimizer_bytes", training.optimizer_bytes.value_or(usual_optimizer_bytes(
+                                  training, model.cluster().device.software))},
+          {"fused_loss", training.fused_loss},
+          {"fused_sums", training.fused_sums},
           {"software", model.cluster().device.software.name},
           {"software_factor", model.software_factor()}};
 }

@@ -21,18 +21,19 @@ TEST(ModelResult, SaysHowFastAndWhetherItFits) {
   EXPECT_DOUBLE_EQ(json["tokens_per_second"].get<double>(), sequences * 1024 / seconds);
   const double flops = gpt_flops(sequences, 1024, 768, 12, 50257);
   EXPECT_NEAR(json["mfu"].get<double>() / (flops / (8 * peak_of_a100 * seconds)), 1, 1e-12);
-  EXPECT_EQ(json["training"], (Json{{"model", "gpt2-small"},      {"cluster", "dgx-a100"},
-                                    {"device", "a100-sxm-80gb"},  {"devices", 8},
-                                    {"micro_batch_size", 2},      {"sequence_length", 1024},
-                                    {"tensor_parallel", 1},       {"data_parallel", 2},
-                                    {"sequence_parallel", false}, {"recompute", "none"},
-                                    {"attention", "unfused"},     {"precision", "bf16"},
-                                    {"weights", "bf16"},          {"zero", 1},
-                                    {"shard_over", nullptr},      {"gather", nullptr},
-                                    {"gradient_bytes", 2},        {"bucket_bytes", nullptr},
-                                    {"overlap_gather", false},    {"tensor_overlap", true},
-                                    {"hidden_exchange", 0.0},     {"software", "megatron-2022"},
-                                    {"software_factor", 1.0}}));
+  EXPECT_EQ(json["training"], (Json{{"model", "gpt2-small"},       {"cluster", "dgx-a100"},
+                                    {"device", "a100-sxm-80gb"},   {"devices", 8},
+                                    {"micro_batch_size", 2},       {"sequence_length", 1024},
+                                    {"tensor_parallel", 1},        {"data_parallel", 2},
+                                    {"sequence_parallel", false},  {"recompute", "none"},
+                                    {"attention", "unfused"},      {"precision", "bf16"},
+                                    {"weights", "bf16"},           {"zero", 1},
+                                    {"shard_over", nullptr},       {"gather", nullptr},
+                                    {"gradient_bytes", 2},         {"bucket_bytes", nullptr},
+                                    {"overlap_gather", false},     {"tensor_overlap", true},
+                                    {"hidden_exchange", 0.0},      {"optimizer_bytes", 12},
+                                    {"fused_loss", false},         {"fused_sums", true},
+                                    {"software", "megatron-2022"}, {"software_factor", 1.0}}));
   // Six rows on one node say little of it: the widest of what Megatron-LM was validated on.
   EXPECT_GT(json["error_band"]["fraction"], 0);
   EXPECT_LT(json["error_band"]["fraction"], 0.2);
@@ -409,7 +410,8 @@ TEST(Refused, InOneSentence) {
        "--attention: unknown attention 'flashy'; known, nearest first: fused, unfused"},
       {both + " --gradient-bytes 3", "--gradient-bytes: unknown value '3'; known: 2, 4"},
       {both + " --tensor-parallel 2 --tensor-overlap yes",
-       "--tensor-overlap: 'yes' is neither on, off nor a part between 0 and 1, of exchanges that "
+       "--tensor-overlap: 'yes' is neither on, reductions, off nor a part between 0 and 1, of "
+       "exchanges that "
        "their own GEMMs hide; give one such as 0.8"},
       {both + " --bucket-bytes 0B",
        "--bucket-bytes: a bucket of 0 bytes holds nothing; give its size, or off to reduce all at "

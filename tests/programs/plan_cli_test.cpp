@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -450,6 +451,81 @@ TEST(PlanCommand, SplitsLayersOfTheBest) {
   EXPECT_LT(best["iteration_ns"], best["even_iteration_ns"]);
   const Json predicted = json_of(best["command"].get<std::string>().substr(8));
   EXPECT_EQ(predicted["makespan_ns"], best["iteration_ns"]);
+}
+
+// ---- From a script
+
+// A command's flags with their values, without its program.
+std::map<std::string, std::string> flags_of(std::string command) {
+  std::erase(command, '\'');
+  std::map<std::string, std::string> flags;
+  std::string name;
+  for (const std::string& word : words(command.substr(std::string("pipesim ").size()))) {
+    if (word.starts_with("--")) {
+      flags[name = word] = "";
+    } else {
+      flags[name] = word;
+    }
+  }
+  return flags;
+}
+
+Json predicted_with(const std::map<std::string, std::string>& flags) {
+  std::string line = "--json";
+  for (const auto& [name, value] : flags) line += " " + name + " " + value;
+  const Outcome outcome = call(line);
+  EXPECT_EQ(outcome.status, 0) << line << outcome.err;
+  return Json::parse(outcome.out);
+}
+
+// Its own layout is what import's command gives; each step is what predict gives of its flags.
+void expect_way(const std::string& sample, const std::string& more) {
+  const TemporaryFolder folder;
+  const std::string script =
+      source_file("examples/import/" + sample) + " --cluster dgx-h100" + more;
+  const Json plan = json_of("plan --from " + script);
+  std::string command = json_of("import " + script)["command"];
+  if (command.find("--stages") == std::string::npos) command += " --stages 1";
+  const Json& steps = plan["from"]["steps"];
+  std::map<std::string, std::string> flags = flags_of(command);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    for (const auto& [name, value] : steps[i]["changed"].items()) {
+      flags.erase(name);
+      if (!value.is_null()) flags[name] = value == "on" ? "" : value.get<std::string>();
+    }
+    if (i == 1 && flags.erase("--microbatches") > 0) {
+      flags["--global-batch"] = flags_of(plan["best"]["command"])["--global-batch"];
+    }
+    const Json predicted = predicted_with(flags);
+    EXPECT_EQ(predicted["makespan_ns"], steps[i]["iteration_ns"]) << sample << " " << steps[i];
+    EXPECT_EQ(predicted["peak_memory_bytes"], steps[i]["peak_memory_bytes"]) << sample;
+  }
+  EXPECT_EQ(steps.back()["iteration_ns"], plan["best"]["iteration_ns"]) << plan["from"];
+  EXPECT_EQ(steps.back()["peak_memory_bytes"], plan["best"]["peak_memory_bytes"]);
+  // --why takes all that import prints.
+  std::vector<std::string> line = words("plan --json --from " + script + " --why");
+  line.push_back(command);
+  const Outcome why = pipesim(line);
+  ASSERT_EQ(why.status, 0) << why.err;
+  EXPECT_EQ(Json::parse(why.out)["iteration_ns"], steps[0]["iteration_ns"]) << why.out;
+}
+
+TEST(PlanFrom, IsAWayOfSteps) {
+  expect_way("megatron_gpt3.sh", "");
+  expect_way("torchtitan_8b.toml", " --devices 64");
+  expect_way("deepspeed.json", " --devices 8 --model gpt2-xl");
+}
+
+TEST(PlanFrom, SaysWhatItLacksAndAssumes) {
+  const std::string sample = "plan --from " + source_file("examples/import/deepspeed.json");
+  expect_refused(sample, 2,
+                 "does not say --model (the file does not say what is trained), --cluster");
+  expect_refused(sample + " --cluster dgx-h100 --model gpt2-xl --devices 8,16", 2,
+                 "--from: for how many devices?");
+  expect_refused("plan " + question + " --ignore moe", 2, "are for the script of --from");
+  const std::string report = output_of(sample + " --cluster dgx-h100 --model gpt2-xl --devices 8");
+  EXPECT_NE(report.find("Assumed: --stages 1; "), std::string::npos) << report;
+  expect_lines_within(report, 80);
 }
 
 }  // namespace

@@ -163,13 +163,14 @@ TEST(ImportMegatron, ASample) {
                                                {"--virtual-stages", "3"},
                                                {"--tensor-parallel", "8"},
                                                {"--sequence-parallel", ""},
+                                               {"--tensor-overlap", "reductions"},
                                                {"--precision", "bf16"},
                                                {"--gradient-bytes", "4"},
                                                {"--attention", "unfused"},
                                                {"--recompute", "selective"}}));
   EXPECT_TRUE(imported.missing.empty());
-  EXPECT_TRUE(has_remark(imported.without_counterpart, "--mtp-num-layers 2"));
-  EXPECT_EQ(imported.without_counterpart.size(), 1U);
+  EXPECT_TRUE(has_remark(imported.approximated, "--no-rope-fusion"));
+  EXPECT_TRUE(imported.without_counterpart.empty());
   EXPECT_TRUE(has_text(imported.without_effect, "--save $1"));
   EXPECT_TRUE(has_text(imported.without_effect, "--expert-model-parallel-size 1"));
 }
@@ -217,8 +218,8 @@ TEST(ImportMegatron, Models) {
   EXPECT_TRUE(experts.model->qk_norm);
   // What neither architecture has is said.
   const Imported mixed = import(small_gpt + "--normalization RMSNorm --disable-bias-linear");
-  EXPECT_TRUE(has_remark(mixed.without_counterpart, "--normalization RMSNorm"));
-  EXPECT_TRUE(has_remark(mixed.without_counterpart, "--disable-bias-linear"));
+  EXPECT_TRUE(has_remark(mixed.approximated, "--normalization RMSNorm"));
+  EXPECT_TRUE(has_remark(mixed.approximated, "--disable-bias-linear"));
   EXPECT_EQ(import("--micro-batch-size 1 --global-batch-size 8").model, std::nullopt);
 }
 
@@ -278,13 +279,14 @@ TEST(ImportMegatron, Replicas) {
   EXPECT_EQ(
       flags(zero + "--overlap-grad-reduce --overlap-param-gather", 8),
       (ImportedFlags{{"--zero", "1"}, {"--bucket-bytes", "160MB"}, {"--overlap-gather", "on"}}));
-  EXPECT_EQ(flags(small_gpt + "--bf16 --overlap-grad-reduce", 64),
+  EXPECT_EQ(flags(small_gpt + "--global-batch-size 128 --bf16 --overlap-grad-reduce", 64),
             (ImportedFlags{{"--bucket-bytes", "256MB"}}));
   EXPECT_EQ(
       flags(zero + "--bf16 --overlap-grad-reduce --ddp-bucket-size 5000000", 8),
       (ImportedFlags{{"--zero", "1"}, {"--bucket-bytes", "20MB"}, {"--overlap-gather", "off"}}));
   EXPECT_EQ(flags(zero + "--num-distributed-optimizer-instances 2", 8)["--shard-over"], "4");
-  EXPECT_EQ(flags(small_gpt + "--use-megatron-fsdp", 8), (ImportedFlags{{"--zero", "3"}}));
+  EXPECT_EQ(flags(small_gpt + "--use-megatron-fsdp", 8),
+            (ImportedFlags{{"--zero", "3"}, {"--gather", "pass"}}));
   EXPECT_EQ(
       flags(small_gpt + "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads", 8),
       (ImportedFlags{{"--zero", "2"}, {"--overlap-gather", "off"}}));
@@ -316,9 +318,9 @@ TEST(ImportMegatron, RecomputationAndPrecision) {
   EXPECT_NE(import_refusal(small_gpt + "--recompute-granularity full --recompute-method blocks")
                 .find("--recompute-method: 'blocks'; known: uniform, block"),
             std::string::npos);
-  EXPECT_TRUE(has_remark(import(small_gpt + "--recompute-granularity full --recompute-num-layers 3")
-                             .without_counterpart,
-                         "--recompute-num-layers 3"));
+  EXPECT_TRUE(has_remark(
+      import(small_gpt + "--recompute-granularity full --recompute-num-layers 3").approximated,
+      "--recompute-num-layers 3"));
   EXPECT_TRUE(
       has_remark(import(small_gpt + "--recompute-granularity selective --recompute-modules mlp")
                      .without_counterpart,
@@ -328,6 +330,77 @@ TEST(ImportMegatron, RecomputationAndPrecision) {
   EXPECT_EQ(flag("--bf16 --grad-reduce-in-bf16", "--gradient-bytes"), "2");
   EXPECT_EQ(flag("--fp16", "--gradient-bytes"), "2");
   EXPECT_EQ(flag("--bf16 --fp8-format hybrid", "--precision"), "fp8");
+  const std::string narrow = "--bf16 --use-precision-aware-optimizer --use-distributed-optimizer ";
+  EXPECT_EQ(flag(narrow + "--main-grads-dtype bf16", "--gradient-bytes"), "2");
+  EXPECT_EQ(flag(narrow + "--exp-avg-dtype bf16", "--optimizer-bytes"), "10");
+  EXPECT_EQ(flag(narrow + "--exp-avg-dtype fp8 --exp-avg-sq-dtype fp8 --main-params-dtype fp16",
+                 "--optimizer-bytes"),
+            "4");
+  EXPECT_EQ(flag("--bf16 --exp-avg-dtype bf16", "--optimizer-bytes"), "");  // has no effect
+  EXPECT_EQ(flag("--bf16 --optimizer sgd", "--optimizer-bytes"), "8");
+  EXPECT_TRUE(
+      has_remark(import(small_gpt + "--optimizer muon").without_counterpart, "--optimizer muon"));
+}
+
+TEST(ImportMegatron, WhatItOverlapsAndFuses) {
+  const auto flags = [](const std::string& more) {
+    ImportedFlags all = flags_of(import(small_gpt + "--tensor-model-parallel-size 2 " + more));
+    std::erase_if(all, [](const auto& one) {
+      return one.first != "--tensor-overlap" && one.first != "--fused-loss" &&
+             one.first != "--separate-sums";
+    });
+    return all;
+  };
+  EXPECT_EQ(flags(""), (ImportedFlags{{"--tensor-overlap", "reductions"}}));
+  EXPECT_EQ(flags("--no-async-tensor-model-parallel-allreduce"),
+            (ImportedFlags{{"--tensor-overlap", "off"}}));
+  EXPECT_EQ(flags("--sequence-parallel --tp-comm-overlap"),
+            (ImportedFlags{{"--tensor-overlap", "on"}}));
+  EXPECT_EQ(
+      flags("--cross-entropy-loss-fusion --no-gradient-accumulation-fusion"),
+      (ImportedFlags{
+          {"--tensor-overlap", "reductions"}, {"--fused-loss", ""}, {"--separate-sums", ""}}));
+  EXPECT_EQ(flags_of(import(small_gpt)).count("--tensor-overlap"), 0U);
+}
+
+TEST(ImportMegatron, WhatItRefusesIsRefused) {
+  const auto refuse = [](const std::string& more, const std::string& part) {
+    const std::string error = import_refusal(small_gpt + more, {.devices = 8, .vocabulary = {}});
+    EXPECT_NE(error.find(part), std::string::npos) << more << error;
+  };
+  refuse("--pipeline-model-parallel-size 4 --num-layers 30",
+         "--num-layers 28 or 32, or --pipeline-model-parallel-size 3 or 5");
+  const std::string pipeline = "--pipeline-model-parallel-size 4 ";
+  refuse(pipeline + "--num-virtual-stages-per-pipeline-rank 4", "--num-layers 16 or 32");
+  const std::string chunks = pipeline + "--num-virtual-stages-per-pipeline-rank 3 ";
+  refuse(chunks + "--global-batch-size 8", "nearest that work: 16");  // 2 of 2 sequences each
+  refuse(chunks + "--global-batch-size 24", "nearest that work: 16 or 32");
+  refuse(chunks + "--microbatch-group-size-per-virtual-pipeline-stage 2", "give 4");
+  refuse("--num-virtual-stages-per-pipeline-rank 2", "takes at least 2");
+  refuse("--global-batch-size 24", "nearest that work: 16 or 32");
+  refuse("--tensor-model-parallel-size 2 --tp-comm-overlap", "--sequence-parallel");
+  refuse("--overlap-param-gather --overlap-grad-reduce", "--use-distributed-optimizer");
+  refuse(pipeline + "--use-torch-fsdp2", "refuses it with a pipeline");
+  EXPECT_EQ(import_refusal(small_gpt + chunks + "--global-batch-size 32",
+                           {.devices = 8, .vocabulary = {}}),
+            "no error");
+}
+
+TEST(Import, WhatIsNotModelledIsRefusedUnlessItIsIgnored) {
+  const Imported imported =
+      import(small_gpt + "--context-parallel-size 2 --mtp-num-layers 1 --no-rope-fusion");
+  const auto refusal = [&](const std::vector<std::string>& ignored) {
+    return testing::input_error_of([&] { refuse_unmodelled(imported, "f", ignored); });
+  };
+  EXPECT_NE(refusal({}).find("to predict without: --ignore "
+                             "context-parallel-size,mtp-num-layers"),
+            std::string::npos)
+      << refusal({});
+  EXPECT_NE(refusal({"mtp-num-layers"}).find("--ignore mtp-num-layers,context-parallel-size"),
+            std::string::npos);
+  EXPECT_EQ(refusal({"mtp-num-layers", "context-parallel-size"}), "no error");
+  EXPECT_NE(refusal({"rope"}).find("it has context-parallel-size, mtp-num-layers"),
+            std::string::npos);
 }
 
 TEST(ImportMegatron, WhatCountsMustBeKnown) {
@@ -377,13 +450,26 @@ TEST(ImportTorchtitan, ASample) {
                                                {"--layout", "5,5,4,4,4,4,4,4"},
                                                {"--tensor-parallel", "2"},
                                                {"--sequence-parallel", ""},
+                                               {"--tensor-overlap", "0.8"},
                                                {"--precision", "bf16"},
                                                {"--gradient-bytes", "4"},
                                                {"--recompute", "norms,activation,products"}}));
-  ASSERT_EQ(imported.without_counterpart.size(), 1U);
-  EXPECT_EQ(imported.without_counterpart[0].what,
-            "parallelism.enable_async_tensor_parallel = true");
+  EXPECT_TRUE(imported.without_counterpart.empty());
+  EXPECT_TRUE(has_remark(imported.approximated, "parallelism.enable_async_tensor_parallel = true"));
   EXPECT_TRUE(has_text(imported.without_effect, "training.steps = 1000"));
+}
+
+TEST(ImportTorchtitan, WhatPyTorchRefusesIsRefused) {
+  const std::string job =
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\n"
+      "pipeline_parallel_degree = 4\n";
+  EXPECT_NE(import_refusal(job + "[training]\nlocal_batch_size = 2\n")
+                .find("2 microbatches for 4 pipeline ranks: PyTorch's 1F1B takes at least as many; "
+                      "nearest that works: 4"),
+            std::string::npos);
+  EXPECT_EQ(import_refusal(job + "pipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+                                 "[training]\nlocal_batch_size = 2\n"),
+            "no error");
 }
 
 TEST(ImportTorchtitan, LayersAreDealtOutAsThere) {
@@ -514,10 +600,23 @@ TEST(ImportDeepspeed, ASample) {
   for (const char* flag : {"--model", "--stages", "--sequence-length"}) {
     EXPECT_TRUE(has_remark(imported.missing, flag)) << flag;
   }
-  EXPECT_TRUE(has_remark(imported.without_counterpart,
-                         "zero_optimization.offload_optimizer.device = \"cpu\""));
-  EXPECT_TRUE(has_remark(imported.without_counterpart, "magic = 7"));
+  EXPECT_TRUE(imported.without_counterpart.empty());
   EXPECT_TRUE(has_text(imported.without_effect, "gradient_clipping = 1.0"));
+}
+
+TEST(ImportDeepspeed, WhatIsNotModelled) {
+  const Imported imported =
+      import(R"({"train_batch_size": 8, "bf16": {"enabled": true}, "magic": 7,)"
+             R"( "optimizer": {"type": "OneBitAdam"},)"
+             R"( "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"},)"
+             R"( "mics_shard_size": 4}, "pipeline": {"activation_checkpoint_interval": 2}})");
+  for (const char* setting : {"zero_optimization.offload_optimizer.device = \"cpu\"", "magic = 7",
+                              "optimizer.type = \"OneBitAdam\""}) {
+    EXPECT_TRUE(has_remark(imported.without_counterpart, setting)) << setting;
+  }
+  EXPECT_EQ(flags_of(imported).at("--shard-over"), "4");
+  EXPECT_EQ(flags_of(imported).at("--recompute"), "full");
+  EXPECT_EQ(imported.approximated.size(), 1U);
 }
 
 TEST(ImportDeepspeed, BatchesFollowFromEachOther) {

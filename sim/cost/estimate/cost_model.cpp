@@ -38,11 +38,9 @@ void fill_states(StageCosts& costs, const Training& training, const SoftwareSpec
   if (software.keeps_both_gradients && training.gradient_bytes > value) {
     costs.gradient_bytes += part(value, training.zero >= 2);
   }
-  // Two moments, and a 32-bit copy of 16-bit weights.
-  const std::int64_t usual = value == 4 ? 8 : 12;
-  const std::int64_t kept =
-      software.kernels ? software.kernels->optimizer_kept.value_or(usual) : usual;
-  costs.optimizer_bytes = part(kept, training.zero >= 1);
+  costs.optimizer_bytes =
+      part(training.optimizer_bytes.value_or(usual_optimizer_bytes(training, software)),
+           training.zero >= 1);
 }
 
 // ---- One layer
@@ -91,7 +89,7 @@ class Estimator {
       if (one.hides_reduction) hiding += seconds;
     }
     if (training_.asynchronous_reduction) {
-      const double part = training_.hidden_exchange.value_or(software_.hidden_exchange);
+      const double part = hidden_exchange(training_, software_);
       result.hidden_forward_seconds = part * std::min(exchanged[0], products[0]);
       result.hidden_seconds = software_.hidden_reduction * std::min(hidden, hiding);
       result.hidden_backward_seconds = part * std::min(exchanged[1] - result.hidden_seconds,

@@ -90,7 +90,12 @@ class OperatorsBuilder {
     }
     gather_input("logits", value_);
     // The cross entropy in fp32: maxima, the target's logit, sums of exponentials.
-    Operator& loss = memory("cross entropy", OperatorClass::loss, Pass::forward, 20 * logits, 6);
+    // Fused, it reads logits of 16 bits twice, and leaves gradients in their place, which the
+    // backward scales (transformer_engine/pytorch/triton/cross_entropy.py).
+    const bool is_fused = training_.fused_loss;
+    const double bytes = (is_fused ? fused_loss_bytes : 20) * logits;
+    Operator& loss =
+        memory("cross entropy", OperatorClass::loss, Pass::forward, bytes, is_fused ? 1 : 6);
     const std::int64_t of_logit =
         software_.logit_bytes + (split_ > 1 ? software_.split_logit_bytes : 0);
     loss.saved_bytes = static_cast<double>(of_logit) * logits;
@@ -98,7 +103,7 @@ class OperatorsBuilder {
       collective(name, CollectiveKind::all_reduce, Pass::forward, 4 * static_cast<double>(tokens_));
     }
     Operator& gradient =
-        memory("cross entropy", OperatorClass::loss, Pass::backward_input, 20 * logits, 5);
+        memory("cross entropy", OperatorClass::loss, Pass::backward_input, bytes, is_fused ? 1 : 5);
     gradient.workspace_bytes = static_cast<double>(bytes_of(training_.precision)) * logits;
     reduce("logits' input", Pass::backward_input, false, value_);
     return std::move(operators_);
@@ -176,6 +181,7 @@ class OperatorsBuilder {
         of_rank(model_.mlp_size) * static_cast<double>(model_.experts_per_token),
         of_rank(model_.vocabulary_size),
         weights};
+    bool has_loss[pass_count] = {};
     for (const KernelLine& line : is_head ? list.head : list.block) {
       if (line.only && *line.only != model_.architecture) continue;
       if (line.is_of_fp8 && training_.precision != Precision::fp8) continue;
@@ -183,8 +189,12 @@ class OperatorsBuilder {
         return std::inner_product(each.begin(), each.end(), sizes.begin(), 0.0);
       };
       const bool is_loss = line.bytes[static_cast<std::size_t>(KernelSize::logits)] > 0;
+      const bool is_fused = is_loss && training_.fused_loss;
+      if (is_fused && std::exchange(has_loss[static_cast<std::size_t>(line.pass)], true)) continue;
+      const double bytes =
+          is_fused ? fused_loss_bytes * of_rank(model_.vocabulary_size) : bytes_of_all(line.bytes);
       Operator& one = memory(line.name, is_loss ? OperatorClass::loss : OperatorClass::elementwise,
-                             static_cast<Pass>(line.pass), bytes_of_all(line.bytes), line.launches);
+                             static_cast<Pass>(line.pass), bytes, is_fused ? 1 : line.launches);
       one.saved_bytes = bytes_of_all(line.kept);
       one.workspace_bytes = bytes_of_all(line.workspace);
       one.traffic = line.traffic;
@@ -196,7 +206,27 @@ class OperatorsBuilder {
     return std::move(operators_);
   }
 
+  // Weight gradients are written as the products' results, and added to their sums by a kernel
+  // each.
+  std::vector<Operator> with_separate_sums(std::vector<Operator> fused) {
+    operators_ = std::move(fused);
+    double weights = 0;
+    int products = 0;
+    for (Operator& one : operators_) {
+      if (!one.product || !std::exchange(one.product->accumulates, false)) continue;
+      weights += static_cast<double>(one.product->batch * one.product->rows * one.product->columns);
+      ++products;
+    }
+    const double bytes = value_ + 2 * static_cast<double>(training_.gradient_bytes);
+    if (products > 0) {
+      elementwise("gradients added", Pass::backward_weight, bytes * weights, products);
+    }
+    return std::move(operators_);
+  }
+
  private:
+  static constexpr double fused_loss_bytes = 4;  // per logit, each way
+
   // Queries, keys and values, gates and ups are products of their own.
   void split_products() {
     const std::size_t count = operators_.size();
@@ -544,9 +574,9 @@ std::vector<Operator> layer_operators(const Model& model, int layer, const Train
   if (model.is_embedding(layer)) return builder.embedding();
   const bool is_head = model.is_head(layer);
   if (!is_head && model.architecture == Architecture::mlp) return builder.linear_block();
-  std::vector<Operator> counted = is_head ? builder.head() : builder.decoder_block();
-  if (!software.kernels) return counted;
-  return OperatorsBuilder(model, training, software).listed_kernels(std::move(counted), is_head);
+  std::vector<Operator> all = is_head ? builder.head() : builder.decoder_block();
+  if (software.kernels) all = builder.listed_kernels(std::move(all), is_head);
+  return training.fused_sums ? all : builder.with_separate_sums(std::move(all));
 }
 
 }  // namespace pipesim

@@ -17,11 +17,11 @@ namespace {
 // Memory traffic of an optimizer step, per parameter: the gradient copied to fp32, checked, scaled
 // back, its norm, Adam, weights copied back, gradients zeroed; with fp32 weights no copies and no
 // scaling.
-double step_bytes(Precision precision, std::int64_t gradient_bytes) {
+double step_bytes(const Training& training) {
   const double norm = 4;
   const double clip_and_adam = 28;
-  if (bytes_of(precision) == 4) return norm + clip_and_adam + 8;
-  const auto gradient = static_cast<double>(gradient_bytes);
+  if (bytes_of(training.precision) == 4) return norm + clip_and_adam + 8;
+  const auto gradient = static_cast<double>(training.gradient_bytes);
   const double copy = gradient + 4;
   const double check = 4;
   const double scale = 8;
@@ -29,8 +29,15 @@ double step_bytes(Precision precision, std::int64_t gradient_bytes) {
   return copy + check + scale + norm + clip_and_adam + back + 2 * gradient;
 }
 
-double listed_step_seconds(const DeviceSpec& device, const KernelList& list, double parameters) {
-  const double bytes = list.optimizer_bytes * parameters;
+// Narrower states are read and written with fewer bytes.
+double step_seconds(const DeviceSpec& device, const Training& training, double parameters) {
+  const std::int64_t usual = usual_optimizer_bytes(training, device.software);
+  const auto narrower = static_cast<double>(2 * (usual - training.optimizer_bytes.value_or(usual)));
+  if (!device.software.kernels) {
+    return memory_seconds(device, (step_bytes(training) - narrower) * parameters, 0);
+  }
+  const KernelList& list = *device.software.kernels;
+  const double bytes = std::max(0.0, list.optimizer_bytes - narrower) * parameters;
   return std::max(ListedTimes(device, list).memory_seconds(Traffic::optimizer, bytes, 0),
                   static_cast<double>(list.host_step_ns) * 1e-9);
 }
@@ -282,7 +289,6 @@ void add_replicas(const CostModel& model, const Placement& placement,
   if (reduces_each_pass(training)) add_reduction_rooms(training, placement, shares, costs);
 
   std::vector<std::int64_t> reduce_ns(ranks);
-  const SoftwareSpec& software = model.cluster().device.software;
   for (std::size_t r = 0; r < ranks; ++r) {
     double exchanged = 0;
     const Replicas replicas(model, mesh, static_cast<int>(r));
@@ -300,12 +306,9 @@ void add_replicas(const CostModel& model, const Placement& placement,
       exchanged += scatter.seconds() + sum.seconds();
     }
     const double own = parameters[r] / training.shards();
-    const double step = own * step_bytes(training.precision, training.gradient_bytes);
-    const double step_seconds =
-        software.kernels ? listed_step_seconds(model.cluster().device, *software.kernels, own)
-                         : memory_seconds(model.cluster().device, step, 0);
+    const double step = step_seconds(model.cluster().device, training, own);
     // If gradients are reduced by actions, the rest counts as the step's.
-    costs.optimizer_ns.push_back(to_ns(step_seconds + (reduces_beside ? exchanged : 0)));
+    costs.optimizer_ns.push_back(to_ns(step + (reduces_beside ? exchanged : 0)));
     reduce_ns[r] = reduces_beside ? 0 : to_ns(exchanged);
   }
   if (std::ranges::any_of(reduce_ns, [](std::int64_t ns) { return ns > 0; })) {

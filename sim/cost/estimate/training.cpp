@@ -124,6 +124,18 @@ void check_replicas(const Training& training) {
   }
 }
 
+double hidden_exchange(const Training& training, const SoftwareSpec& software) {
+  if (!training.asynchronous_reduction) return 0;
+  return training.hidden_exchange.value_or(training.sequence_parallel ? software.hidden_exchange
+                                                                      : 0);
+}
+
+std::int64_t usual_optimizer_bytes(const Training& training, const SoftwareSpec& software) {
+  const bool is_wide = software.kernels && software.kernels->keeps_wide_weights;
+  const std::int64_t usual = is_wide || bytes_of(training.precision) == 4 ? 8 : 12;
+  return software.kernels ? software.kernels->optimizer_kept.value_or(usual) : usual;
+}
+
 std::vector<std::string> drop_without_effect(Training& training) {
   std::vector<std::string> notes;
   const auto drop = [&](bool given, const std::string& flag, std::string_view why) {

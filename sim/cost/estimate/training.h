@@ -58,8 +58,13 @@ struct Training {
   bool gathers_ahead = false;
   // Tensor-parallel exchanges overlap GEMMs, as far as the software does that.
   bool asynchronous_reduction = true;
-  // Replaces the software's part of exchanges that their own GEMMs hide.
+  // The part of exchanges that their own GEMMs hide; absent: the software's, with sequence
+  // parallelism. Megatron-LM's --tp-comm-overlap takes that (megatron/training/arguments.py).
   std::optional<double> hidden_exchange;
+  // Optimizer states per parameter; absent: two moments, and a 32-bit copy of 16-bit weights.
+  std::optional<std::int64_t> optimizer_bytes;
+  bool fused_loss = false;  // cross-entropy in one kernel each way
+  bool fused_sums = true;   // products add weight gradients to their sums, if the software can
   // Replaces the software's efficiency.
   std::optional<double> software_factor;
 
@@ -77,6 +82,11 @@ struct Training {
     return gather.value_or(stages == 1 ? Gather::pass : Gather::window);
   }
 };
+
+// The part of tensor-parallel exchanges that their own GEMMs hide.
+double hidden_exchange(const Training& training, const SoftwareSpec& software);
+// Bytes of optimizer states per parameter, unless the training says so itself.
+std::int64_t usual_optimizer_bytes(const Training& training, const SoftwareSpec& software);
 
 // Refuses a model that tensor-parallel ranks can't split. They are devices of a cluster, whose
 // nodes they must fit, or, if it is null, ranks that may be anywhere and must split the vocabulary
