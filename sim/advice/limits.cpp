@@ -95,7 +95,12 @@ class LimitFinder {
     const ScheduleRequest& request = *question_.request;
     Sweep sweep{request, {request.microbatches}, {}};
     if (request.chunks) sweep.chunks.push_back(*request.chunks);
-    const std::vector<Candidate> all = try_all(proposals(sweep), question_.trial);
+    std::vector<Candidate> all = try_all(proposals(sweep), question_.trial);
+    if (options_.iterations > 1) {
+      for (Candidate& one : all) {
+        if (one.left_out.empty()) one.time_ns = steady_ns(one.asked);
+      }
+    }
     const Family* family = question_.choice.family;
     const auto own = std::ranges::find_if(
         all, [&](const Candidate& one) { return one.schedule == family->name; });
@@ -115,6 +120,13 @@ class LimitFinder {
     }
     add_schedule(LimitKind::schedule, same_memory, *own);
     if (fastest != same_memory) add_schedule(LimitKind::memory, fastest, *own);
+  }
+
+  std::int64_t steady_ns(const Proposal& asked) const {
+    const ScheduleChoice choice = make(asked, question_.trial);
+    SimulationOptions options = options_;
+    options.transfers = question_.trial.options(asked).transfers;
+    return taken_by(choice.schedule, question_.trial.costs(choice.schedule), options);
   }
 
   void add_schedule(LimitKind kind, const Candidate* other, const Candidate& own) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
 #include <sstream>
 
 #include "sim/cost/costs.h"
@@ -12,7 +11,6 @@
 #include "sim/cost/model.h"
 #include "tests/files.h"
 #include "tests/model_calls.h"
-#include "tests/random_schedule.h"
 #include "tests/words.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -317,74 +315,6 @@ TEST(Explanation, ListedLayers) {
 }
 
 // ---- For people
-
-// A line of what limits a prediction, with the command below it.
-struct AdviceLine {
-  double gain = 0;  // in the unit of the head
-  std::string what, command;
-};
-
-std::vector<AdviceLine> advice_of(const std::string& text) {
-  std::vector<AdviceLine> all;
-  const std::size_t head = text.find("Limited by, and the time saved per iteration without it, ");
-  if (head == std::string::npos) return all;
-  const auto lines = lines_of(text.substr(head));
-  for (std::size_t i = 1; i < lines.size() && !lines[i].empty(); ++i) {
-    constexpr std::size_t margin = 20;
-    const bool starts = lines[i].find_first_not_of(' ') < margin;
-    std::string own = lines[i].substr(margin);
-    own.erase(0, own.find_first_not_of(' '));
-    if (own.ends_with(" \\")) own.resize(own.size() - 2);
-    if (starts) {
-      all.push_back({std::stod(lines[i]), own, ""});
-    } else if (all.back().command.empty() && !own.starts_with("pipesim ")) {
-      all.back().what += " " + own;
-    } else {
-      all.back().command += (all.back().command.empty() ? "" : " ") + own;
-    }
-  }
-  return all;
-}
-
-// Whoever runs the command of a line gets what the line says.
-TEST(ModelReport, AdviceIsWhatItsCommandGives) {
-  std::mt19937_64 random(5);
-  const auto one_of = [&](std::initializer_list<const char*> values) {
-    return std::string(values.begin()[pick(random, 0, std::ssize(values) - 1)]);
-  };
-  int switches = 0, schedules = 0, fillings = 0;
-  for (int i = 0; i < 300; ++i) {
-    const std::string line = fmt::format(
-        "--schedule {} --stages {} --microbatches {} --model {} --cluster {} --tensor-parallel {} "
-        "--recompute {} --attention {}",
-        one_of({"1f1b", "gpipe", "zb-h1"}), one_of({"2", "4"}), one_of({"4", "8", "12"}),
-        one_of({"gpt3-1.3b", "llama-2-7b", "gpt2-large"}), one_of({"dgx-a100", "dgx-h100"}),
-        one_of({"1", "2"}), one_of({"none", "selective", "full"}), one_of({"fused", "unfused"}));
-    SCOPED_TRACE(line);
-    const std::string text = output_of(line);
-    const double now = json_of(line)["makespan_ns"].get<double>();
-    const double unit = text.find("without it, ms:") != std::string::npos ? 1e6 : 1e3;
-    for (const AdviceLine& one : advice_of(text)) {
-      SCOPED_TRACE(one.what);
-      const bool is_comparison = one.command.starts_with("pipesim schedules");
-      if (one.command.empty() || is_comparison || one.what.starts_with("uneven stages")) continue;
-      const Json with = json_of(one.command.substr(8));
-      double saved = now - with["makespan_ns"].get<double>();
-      if (one.what.starts_with("filling")) {
-        saved += now;  // for twice the microbatches
-        ++fillings;
-      } else {
-        const std::string held = format_bytes(with["peak_memory_bytes"]);
-        EXPECT_NE(one.what.find(held), std::string::npos) << held;
-        ++(one.what.starts_with("--") ? switches : schedules);
-      }
-      EXPECT_NEAR(saved, one.gain * unit, 0.01 * one.gain * unit);
-    }
-  }
-  EXPECT_GT(switches, 100);
-  EXPECT_GT(schedules, 100);
-  EXPECT_GT(fillings, 100);
-}
 
 TEST(ModelReport, VerdictNamesWhatRunsWhere) {
   const Json json = json_of(large);
