@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,8 +33,8 @@ struct Limit {
   // For another schedule: which, and its memory relative to this one's.
   std::optional<Candidate> candidate;
   double times_memory = 0;
-  // For an option: the flag with its value, and the peak with it.
-  std::string flag = {}, value = {};
+  // For an option: flags with their values, "on" of a switch, and the peak with them.
+  std::map<std::string, std::string> flags = {};
   std::int64_t peak_memory_bytes = 0;
   // For a partition: the slowest stage, its time per microbatch, and that of all
   // on average.

@@ -103,6 +103,12 @@ class Trials {
     return remedies;
   }
 
+ private:
+  struct Single {
+    Change change;
+    Remedy remedy;
+  };
+
   // Nothing where the training can't be, as where tokens don't divide.
   std::optional<Remedy> attempt(const Training& training, const std::string& what) const {
     try {
@@ -116,12 +122,6 @@ class Trials {
       return std::nullopt;
     }
   }
-
- private:
-  struct Single {
-    Change change;
-    Remedy remedy;
-  };
 
   bool fits(const Remedy& remedy) const { return remedy.peak_memory_bytes <= memory_bytes_; }
 
@@ -145,57 +145,7 @@ class Trials {
   SimulationOptions options_;
 };
 
-struct Option {
-  std::string flag, value;
-  std::function<void(Training&)> apply;
-};
-
-// By kind.
-std::vector<std::vector<Option>> options_of(const Training& now, const Model& model) {
-  std::vector<std::vector<Option>> kinds;
-  auto& less = kinds.emplace_back();
-  const bool has_attention = !model.is_listed() && model.architecture != Architecture::mlp;
-  if (now.recompute != Recompute{} && now.recompute.blocks == 0) {
-    less.push_back({"--recompute", "none", [](Training& t) { t.recompute = {}; }});
-  }
-  if (has_attention && now.recompute.full && now.recompute.blocks == 0) {
-    less.push_back(
-        {"--recompute", "selective", [](Training& t) { t.recompute = {.attention = true}; }});
-    Recompute some{.norms = true, .activation = true};
-    less.push_back(
-        {"--recompute", recompute_name(some), [some](Training& t) { t.recompute = some; }});
-  }
-  if (has_attention && now.attention == Attention::unfused) {
-    kinds.push_back(
-        {{"--attention", "fused", [](Training& t) { t.attention = Attention::fused; }}});
-  }
-  if (now.tensor_parallel > 1 && !now.sequence_parallel) {
-    kinds.push_back({{"--sequence-parallel", "", [](Training& t) { t.sequence_parallel = true; }}});
-  }
-  return kinds;
-}
-
 }  // namespace
-
-std::vector<Switch> try_switches(const CostModel& model, const PipelineShape& shape,
-                                 const Schedule& schedule, const Transfers& transfers,
-                                 std::int64_t makespan_ns, std::int64_t memory_bytes) {
-  const Trials trials(model, shape, schedule, transfers, memory_bytes);
-  std::vector<Switch> found;
-  for (const std::vector<Option>& kind : options_of(model.training(), model.model())) {
-    std::optional<Switch> best;
-    for (const Option& option : kind) {
-      Training training = model.training();
-      option.apply(training);
-      const auto tried = trials.attempt(training, option.flag);
-      if (!tried || tried->peak_memory_bytes > memory_bytes) continue;
-      if (tried->makespan_ns >= (best ? best->makespan_ns : makespan_ns)) continue;
-      best = {option.flag, option.value, tried->makespan_ns, tried->peak_memory_bytes};
-    }
-    if (best) found.push_back(*best);
-  }
-  return found;
-}
 
 std::vector<Remedy> try_remedies(const CostModel& model, const PipelineShape& shape,
                                  const Schedule& schedule, const Transfers& transfers,

@@ -1,4 +1,4 @@
-// Changes that would make a training need less memory, or less time.
+// Changes that would make a training need less memory.
 #pragma once
 
 #include <cstdint>
@@ -26,19 +26,5 @@ struct Remedy {
 std::vector<Remedy> try_remedies(const CostModel& model, const PipelineShape& shape,
                                  const Schedule& schedule, const Transfers& transfers,
                                  std::int64_t memory_bytes);
-
-// A flag that makes the training faster.
-struct Switch {
-  std::string flag, value;  // "--recompute", "none"; no value where the flag stands alone
-  std::int64_t makespan_ns = 0;
-  std::int64_t peak_memory_bytes = 0;
-};
-
-// Less recomputation, sequence parallelism, fused attention, as far as the training can have them
-// and does not: of each kind the fastest that is faster than `makespan_ns` and whose
-// peak is at most `memory_bytes`. Simulates the schedule for each. Pure; any thread.
-std::vector<Switch> try_switches(const CostModel& model, const PipelineShape& shape,
-                                 const Schedule& schedule, const Transfers& transfers,
-                                 std::int64_t makespan_ns, std::int64_t memory_bytes);
 
 }  // namespace pipesim

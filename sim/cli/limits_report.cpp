@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/advice/ranking.h"
+#include "sim/cli/setup.h"
 #include "sim/cli/shell_command.h"
 #include "traces/base/text.h"
 #include "traces/print/tables.h"
@@ -92,8 +93,7 @@ std::string what_of(const Limit& limit, const LimitsContext& context) {
     case LimitKind::schedule:
       return fmt::format("the schedule: {} is faster with no more memory{}", other(), held());
     case LimitKind::option:
-      return fmt::format("{}{}{} is faster, with {} of memory", limit.flag,
-                         limit.value.empty() ? "" : " ", limit.value,
+      return fmt::format("{} is faster, with {} of memory", flags_text(limit.flags),
                          format_bytes(limit.peak_memory_bytes));
     case LimitKind::launch:
       return fmt::format(
@@ -125,7 +125,14 @@ std::string command_of(const Limit& limit, const LimitsContext& context, const s
       arguments.drop("--global-batch");
       arguments.set("--microbatches", std::to_string(2 * std::int64_t{context.microbatches}));
       break;
-    case LimitKind::option: arguments.set(limit.flag, limit.value); break;
+    case LimitKind::option:
+      for (const auto& [name, value] : limit.flags) {
+        arguments.set(name, is_switch(name) ? "" : value);
+        if (name == "--tensor-parallel" && value == "1") {  // which they have no effect on
+          arguments.drop("--sequence-parallel").drop("--tensor-overlap");
+        }
+      }
+      break;
     case LimitKind::schedule:
     case LimitKind::memory: {
       if (!fits(limit, context)) return {};

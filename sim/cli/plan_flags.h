@@ -3,12 +3,12 @@
 
 #include <array>
 #include <chrono>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "sim/cli/model_flags.h"
 #include "sim/cli/plan_report.h"
+#include "sim/cli/setup.h"
 #include "sim/plan/space.h"
 #include "traces/command/command_line.h"
 
@@ -22,7 +22,7 @@ struct PlanFlags {
   std::vector<std::string> only, fix;
   Flag objective, memory_cap, budget, threads, top, why, csv, export_format, output;
   Flag from, vocabulary;
-  std::map<std::string, std::string> allowed;  // values that axes have besides the usual ones
+  FlagValues allowed;  // values that axes have besides the usual ones
   std::vector<std::string> ignored;
   bool json = false;
 };
@@ -46,8 +46,7 @@ PlanQuestion question_of(const PlanFlags& flags);
 PlanSpace space_of(const PlanFlags& flags, PlanQuestion question, int devices,
                    const PlanTrainer* trainer);
 
-// pipesim's flags by name, with dashes, and their values; "on" of a switch. `where`: of errors.
-using FlagValues = std::map<std::string, std::string>;
+// `where`: of errors.
 FlagValues flag_values(const std::string& text, std::string_view where);
 // Sets the question's flags from those of `values`, which lose them. Throws if one was given
 // otherwise.

@@ -212,11 +212,18 @@ class Way {
 };
 
 std::string words_of(const PlanStep& step) {
-  std::vector<std::string> words;
+  FlagValues set;
+  std::string without;
   for (const auto& [name, value] : step.changed) {
-    words.push_back(value.empty() ? "without " + name : name + (value == "on" ? "" : " " + value));
+    if (value.empty()) {
+      without += " " + name;
+    } else {
+      set[name] = value;
+    }
   }
-  return fmt::format("{}", fmt::join(words, ", "));
+  const std::string text = flags_text(set);
+  if (without.empty()) return text;
+  return text + (text.empty() ? "" : ", ") + "without" + without;
 }
 
 }  // namespace
@@ -225,15 +232,7 @@ FlagsOutcome predicted(const PlanFlags& question, const FlagValues& layout) {
   CostFlags costs;
   costs.model = question.model;
   costs.model.is_row = true;
-  for (const FlagHelp& one : all_model_flags(costs.model)) {
-    const std::string value = value_in(layout, one.name);
-    if (value.empty()) continue;
-    if (const auto* text = std::get_if<Flag*>(&one.value)) {
-      **text = value;
-    } else {
-      **std::get_if<bool*>(&one.value) = value == "on";
-    }
-  }
+  set_flags(all_model_flags(costs.model), layout);
   const auto flag = [&](const char* name) {
     const std::string value = value_in(layout, name);
     return value.empty() ? Flag() : Flag(value);
@@ -241,9 +240,10 @@ FlagsOutcome predicted(const PlanFlags& question, const FlagValues& layout) {
   costs.layout = flag("--layout");
   PredictionRequest request;
   request.costs = cost_request(costs);
-  ScheduleFlags schedule{flag("--schedule"),       flag("--stages"), {},
-                         flag("--virtual-stages"), flag("--group"),  {}};
-  schedule.overlap_experts = flag("--overlap-experts").has_value();
+  ScheduleFlags schedule;
+  schedule.schedule = flag("--schedule");
+  set_flags(schedule_flags_but_name(schedule), layout);
+  schedule.microbatches.reset();
   set_microbatches(costs.model.global_batch, request.costs, schedule);
   if (const Flag passes = flag("--accumulate")) {
     request.accumulate = parse_count(*passes, "--accumulate");

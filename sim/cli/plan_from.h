@@ -15,11 +15,6 @@
 
 namespace pipesim::cli {
 
-struct FlagsOutcome {
-  std::int64_t time_ns = 0;  // of a step of the optimizer
-  std::int64_t memory_bytes = 0;
-};
-
 // A training as predict takes it: the question, and a layout's own flags. The number of
 // microbatches follows from the global batch. Throws what predict refuses.
 FlagsOutcome predicted(const PlanFlags& question, const FlagValues& layout);

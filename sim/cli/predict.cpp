@@ -45,6 +45,21 @@ constexpr BytesNeeded trace_needs{std::int64_t{6} * (sizeof(Span) + 32), 0, 1800
 // Memory for a result as JSON.
 constexpr BytesNeeded json_needs{0, 0, 0, 3600};
 
+// The iteration that is predicted with other flags of the model, or other numbers of the schedule.
+FlagsOutcome outcome_with(PredictFlags flags, const FlagValues& changed) {
+  ModelFlags& model = flags.costs.model;
+  model.is_row = true;
+  set_flags(all_model_flags(model), changed);
+  set_flags(schedule_flags_but_name(flags.schedule), changed);
+  PredictionRequest request;
+  request.costs = cost_request(flags.costs);
+  add_slow_ranks(flags.spread, request.costs);
+  set_microbatches(model.global_batch, request.costs, flags.schedule);
+  request.schedule = choose_schedule(flags.schedule, CostSource(request.costs).bytes_needed(false));
+  const Prediction prediction = prepare(std::move(request)).predict();
+  return {prediction.metrics.makespan_ns, prediction.peak_memory_bytes()};
+}
+
 void run(const PredictFlags& flags, const CommandLine& program) {
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
     throw input_error("--export: a schedule is written as plain CSV; omit .gz");
@@ -148,7 +163,9 @@ void run(const PredictFlags& flags, const CommandLine& program) {
     return;
   }
   const Terminal terminal = standard_output();
-  print(report(prepared, prediction, saves, schedule_flags, program.arguments(), terminal));
+  const OtherFlags other{[&](const FlagValues& changed) { return outcome_with(flags, changed); },
+                         model_flags.global_batch.has_value(), model_flags.devices.has_value()};
+  print(report(prepared, prediction, saves, schedule_flags, program.arguments(), other, terminal));
   print(notes_report(notes, terminal.width));
   if (spread) {
     print("\n" + spread_report(*spread, *asked, prediction.metrics.makespan_ns, terminal.width));

@@ -154,7 +154,8 @@ std::string way_to_fit(const ScheduleChoice& choice, const Costs& costs,
 std::string limits_text(const ScheduleChoice& choice, const Costs& costs,
                         const Prediction& prediction, const ScheduleFlags& flags,
                         const CostSource& source, std::optional<std::int64_t> memory_cap,
-                        const std::vector<std::string>& arguments, int width) {
+                        const std::vector<std::string>& arguments, const OtherFlags& other,
+                        int width) {
   if (!is_small(choice, costs)) return {};
   LimitsQuestion question{
       choice, costs, prediction, {}, trial_with(source, choice.schedule.placement), memory_cap};
@@ -176,15 +177,9 @@ std::string limits_text(const ScheduleChoice& choice, const Costs& costs,
     const std::int64_t certain =
         certain_bytes(memory_cap.value_or(model->cluster().device.memory_bytes),
                       model->cluster().device.memory_bytes, memory_error_band(*model));
-    for (const Switch& one :
-         try_switches(*model, source.shape_of(choice.schedule), choice.schedule,
-                      prediction.transfers, prediction.metrics.makespan_ns, certain)) {
-      limits.push_back({.kind = LimitKind::option,
-                        .gain_ns = prediction.metrics.makespan_ns - one.makespan_ns,
-                        .candidate = {},
-                        .flag = one.flag,
-                        .value = one.value,
-                        .peak_memory_bytes = one.peak_memory_bytes});
+    for (Limit& one :
+         find_switches(*model, choice, prediction.metrics.makespan_ns, certain, other)) {
+      limits.push_back(std::move(one));
     }
     std::ranges::stable_sort(limits, std::greater(), &Limit::gain_ns);
   }
@@ -223,7 +218,8 @@ TimelinePanel timeline_of(const PreparedPrediction& prepared, const Prediction& 
 
 std::string report(const PreparedPrediction& prepared, const Prediction& prediction,
                    const std::optional<SaveEffect>& saves, const ScheduleFlags& flags,
-                   const std::vector<std::string>& arguments, const Terminal& terminal) {
+                   const std::vector<std::string>& arguments, const OtherFlags& other,
+                   const Terminal& terminal) {
   const auto& [source, choice, model, memory_cap, costs, options] = prepared;
   // Limits are those of an iteration without a save.
   const Prediction plain = saves ? prepared.predict_plain() : prediction;
@@ -240,7 +236,8 @@ std::string report(const PreparedPrediction& prepared, const Prediction& predict
          draw(timeline_of(prepared, prediction), terminal) + "\n" +
          rank_text(prediction.metrics, terminal.width) + "\n" +
          memory_text(prediction.memory, terminal.width) + wrap(sentences, terminal.width) + "\n" +
-         limits_text(choice, costs, plain, flags, source, memory_cap, arguments, terminal.width);
+         limits_text(choice, costs, plain, flags, source, memory_cap, arguments, other,
+                     terminal.width);
 }
 
 }  // namespace pipesim::cli

@@ -6,6 +6,7 @@
 
 #include "sim/cli/limits_report.h"
 #include "sim/cli/setup.h"
+#include "sim/cli/switches.h"
 #include "sim/engine/prediction.h"
 #include "sim/engine/save_effect.h"
 #include "sim/request/request.h"
@@ -24,6 +25,7 @@ TimelinePanel timeline_of(const PreparedPrediction& prepared, const Prediction& 
 // line.
 std::string report(const PreparedPrediction& prepared, const Prediction& prediction,
                    const std::optional<SaveEffect>& saves, const ScheduleFlags& flags,
-                   const std::vector<std::string>& arguments, const Terminal& terminal);
+                   const std::vector<std::string>& arguments, const OtherFlags& other,
+                   const Terminal& terminal);
 
 }  // namespace pipesim::cli

@@ -69,22 +69,24 @@ GivenCosts given_costs(const CostFlags& flags) {
 
 }  // namespace
 
+std::vector<FlagHelp> schedule_flags_but_name(ScheduleFlags& flags) {
+  return {{"--stages", &flags.stages, "P", "pipeline ranks"},
+          {"--microbatches", &flags.microbatches, "M", "microbatches per iteration"},
+          {"--virtual-stages", &flags.virtual_stages, "V",
+           "chunks per rank; default 1, looped and V: 2"},
+          {"--group", &flags.group, "G", "microbatches per group of interleaved; default P"},
+          {"--overlap-experts", &flags.overlap_experts, "adds a warm-up forward to interleaved"},
+          {"--placement", &flags.placement, "loop|v|LIST",
+           "loop, v or each stage's rank; default loop or v"}};
+}
+
 void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_name) {
   const std::string group = "Schedule";
   if (with_name) {
     command.add_flags(group, {{"--schedule", &flags.schedule, "NAME|FILE",
                                "a name (`pipesim schedules` lists them) or file", schedule_names}});
   }
-  command.add_flags(
-      group,
-      {{"--stages", &flags.stages, "P", "pipeline ranks"},
-       {"--microbatches", &flags.microbatches, "M", "microbatches per iteration"},
-       {"--virtual-stages", &flags.virtual_stages, "V",
-        "chunks per rank; default 1, looped and V: 2"},
-       {"--group", &flags.group, "G", "microbatches per group of interleaved; default P"},
-       {"--overlap-experts", &flags.overlap_experts, "adds a warm-up forward to interleaved"},
-       {"--placement", &flags.placement, "loop|v|LIST",
-        "loop, v or each stage's rank; default loop or v"}});
+  command.add_flags(group, schedule_flags_but_name(flags));
 }
 
 void add_cost_flags(CommandLine& command, CostFlags& flags, const std::string& of) {
@@ -97,6 +99,36 @@ void add_cost_flags(CommandLine& command, CostFlags& flags, const std::string& o
        {"--eager-limit", &flags.eager_limit, "BYTES", "smaller sends need no receiver; default 0"},
        {"--costs", &flags.costs, "FILE.json", "costs from a file; format in traces/FORMAT.md"},
        {"--layout", &flags.layout, "3,2,2,2", "layers per virtual stage, or Megatron's layout"}});
+}
+
+void set_flags(const std::vector<FlagHelp>& flags, const FlagValues& values) {
+  for (const FlagHelp& one : flags) {
+    const auto found = values.find(one.name);
+    if (found == values.end()) continue;
+    if (const auto* text = std::get_if<Flag*>(&one.value)) {
+      **text = found->second;
+    } else if (const auto* given = std::get_if<bool*>(&one.value)) {
+      **given = found->second == "on";
+    }
+  }
+}
+
+bool is_switch(const std::string& name) {
+  ModelFlags model;
+  ScheduleFlags schedule;
+  const auto is_one = [&](const FlagHelp& flag) {
+    return flag.name == name && std::holds_alternative<bool*>(flag.value);
+  };
+  return std::ranges::any_of(all_model_flags(model), is_one) ||
+         std::ranges::any_of(schedule_flags_but_name(schedule), is_one);
+}
+
+std::string flags_text(const FlagValues& values) {
+  std::string text;
+  for (const auto& [name, value] : values) {
+    text += (text.empty() ? "" : " ") + name + (is_switch(name) ? "" : " " + value);
+  }
+  return text;
 }
 
 void refuse_other_costs(const CostFlags& flags, std::string_view flag) {

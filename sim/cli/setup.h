@@ -1,9 +1,12 @@
 // The flags that say what is simulated: a schedule and its costs.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/cli/model_flags.h"
 #include "sim/request/cost_source.h"
@@ -19,11 +22,27 @@ struct CostFlags {
   ModelFlags model;
 };
 
+std::vector<FlagHelp> schedule_flags_but_name(ScheduleFlags& flags);
 void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_name);
 // `of`: what costs, and each value of a list, are for.
 void add_cost_flags(
     CommandLine& command, CostFlags& flags,
     const std::string& of = "per chunk and microbatch; a list has one per virtual stage");
+
+// Flags by name, with dashes, and their values; "on" of a switch.
+using FlagValues = std::map<std::string, std::string>;
+// Sets those of `flags` that `values` has.
+void set_flags(const std::vector<FlagHelp>& flags, const FlagValues& values);
+// Whether it stands alone.
+bool is_switch(const std::string& name);
+// "--zero 1 --sequence-parallel".
+std::string flags_text(const FlagValues& values);
+
+// What flags come to.
+struct FlagsOutcome {
+  std::int64_t time_ns = 0;  // of a step of the optimizer
+  std::int64_t memory_bytes = 0;
+};
 
 // What the flags ask for. `file`, if given, replaces --costs; `name` is its name in messages.
 CostRequest cost_request(const CostFlags& flags);

@@ -1,0 +1,133 @@
+#include "sim/cli/switches.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "traces/base/error.h"
+
+namespace pipesim::cli {
+namespace {
+
+class Switches {
+ public:
+  Switches(const CostModel& model, const ScheduleChoice& choice)
+      : model_(model.model()), now_(model.training()), choice_(choice) {
+    has_attention_ = !model_.is_listed() && model_.architecture != Architecture::mlp;
+    hidden_ = model.cluster().device.software.hidden_exchange;
+  }
+
+  // By kind.
+  std::vector<std::vector<FlagValues>> all(const OtherFlags& other) {
+    add_recomputation();
+    if (has_attention_ && now_.attention == Attention::unfused) add({{{"--attention", "fused"}}});
+    add_tensor_parallelism(other.has_batch && other.has_devices);
+    add_replicas();
+    add_microbatches(other.has_batch);
+    if (now_.gradient_bytes == 4 && bytes_of(now_.precision) < 4) {
+      add({{{"--gradient-bytes", "2"}}});
+    }
+    if (has_attention_ && !now_.fused_loss) add({{{"--fused-loss", "on"}}});
+    const int chunks = choice_.schedule.placement.chunks();
+    if (choice_.family != nullptr && choice_.family->many_chunks) {
+      add({{{"--virtual-stages", std::to_string(2 * chunks)}},
+           {{"--virtual-stages", std::to_string(chunks + 1)}},
+           {{"--virtual-stages", std::to_string(chunks - 1)}}});
+    }
+    return std::move(kinds_);
+  }
+
+ private:
+  void add(std::vector<FlagValues> kind) { kinds_.push_back(std::move(kind)); }
+
+  void add_recomputation() {
+    const Recompute& own = now_.recompute;
+    if (!own.exists() || own.blocks > 0) return;
+    std::vector<FlagValues> less{{{"--recompute", "none"}}};
+    if (has_attention_ && own.full) {
+      less.push_back({{"--recompute", "selective"}});
+      less.push_back({{"--recompute", "norms,activation"}});
+    }
+    add(std::move(less));
+  }
+
+  void add_tensor_parallelism(bool follows) {
+    const int degree = now_.tensor_parallel;
+    if (degree > 1) {
+      std::vector<FlagValues> overlapped;
+      if (!now_.sequence_parallel) overlapped.push_back({{"--sequence-parallel", "on"}});
+      if (!now_.asynchronous_reduction || now_.hidden_exchange < hidden_) {
+        overlapped.push_back({{"--tensor-overlap", "on"}});
+        overlapped.push_back({{"--sequence-parallel", "on"}, {"--tensor-overlap", "on"}});
+      }
+      add(std::move(overlapped));
+    }
+    if (!follows) return;
+    std::vector<FlagValues> other{{{"--tensor-parallel", std::to_string(2 * degree)}}};
+    if (degree % 2 == 0) other.push_back({{"--tensor-parallel", std::to_string(degree / 2)}});
+    add(std::move(other));
+  }
+
+  void add_replicas() {
+    if (now_.data_parallel == 1) return;
+    const bool is_late = now_.zero <= 1 && !now_.bucket_bytes;
+    if (is_late) add({{{"--bucket-bytes", "25MB"}}, {{"--bucket-bytes", "100MB"}}});
+    if ((now_.zero == 1 || now_.zero == 2) && !now_.gathers_ahead) {
+      add({{{"--overlap-gather", "on"}}});
+    }
+    std::vector<FlagValues> sharded;
+    for (int zero = 0; zero <= 3; ++zero) {
+      if (zero != now_.zero) sharded.push_back({{"--zero", std::to_string(zero)}});
+    }
+    add(std::move(sharded));
+  }
+
+  // As many sequences as before.
+  void add_microbatches(bool follow) {
+    std::vector<FlagValues> other;
+    const int microbatches = choice_.schedule.microbatches;
+    const auto try_size = [&](std::int64_t size, int count) {
+      other.push_back({{"--micro-batch-size", std::to_string(size)}});
+      if (!follow) other.back()["--microbatches"] = std::to_string(count);
+    };
+    if (microbatches % 2 == 0) try_size(2 * now_.micro_batch_size, microbatches / 2);
+    if (now_.micro_batch_size % 2 == 0) try_size(now_.micro_batch_size / 2, 2 * microbatches);
+    add(std::move(other));
+  }
+
+  const Model& model_;
+  const Training& now_;
+  const ScheduleChoice& choice_;
+  bool has_attention_ = false;
+  double hidden_ = 0;
+  std::vector<std::vector<FlagValues>> kinds_;
+};
+
+}  // namespace
+
+std::vector<Limit> find_switches(const CostModel& model, const ScheduleChoice& choice,
+                                 std::int64_t makespan_ns, std::int64_t memory_bytes,
+                                 const OtherFlags& other) {
+  std::vector<Limit> found;
+  for (const std::vector<FlagValues>& kind : Switches(model, choice).all(other)) {
+    std::optional<Limit> best;
+    for (const FlagValues& flags : kind) {
+      try {
+        const auto [time_ns, bytes] = other.predict(flags);
+        const std::int64_t gain_ns = makespan_ns - time_ns;
+        if (bytes > memory_bytes || gain_ns <= (best ? best->gain_ns : 0)) continue;
+        best = Limit{.kind = LimitKind::option,
+                     .gain_ns = gain_ns,
+                     .candidate = {},
+                     .flags = flags,
+                     .peak_memory_bytes = bytes};
+      } catch (const Error&) {
+        continue;  // it can't be, as where tokens don't divide
+      }
+    }
+    if (best) found.push_back(*std::move(best));
+  }
+  return found;
+}
+
+}  // namespace pipesim::cli
