@@ -9,6 +9,8 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/input_commands.h"
 #include "sim/cli/outputs.h"
+#include "sim/cli/run_limits.h"
+#include "sim/compare/launch_gaps.h"
 #include "sim/flags/profile_flags.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -182,6 +184,25 @@ std::string sentences(const char* heading, const std::vector<std::string>& list,
   return out;
 }
 
+// Where ranks started actions later than they could, which their times and messages include.
+std::vector<std::string> late_launches(const std::vector<RecordedRun>& runs) {
+  constexpr double least = 0.01;  // of an iteration
+  std::vector<std::string> found;
+  for (const RecordedRun& run : runs) {
+    if (!has_few_spans(run)) continue;
+    const LaunchLoss late = launch_loss(run);
+    const std::int64_t iteration_ns = run.iterations[run.median_iteration()].makespan_ns;
+    if (static_cast<double>(late.ns) < least * static_cast<double>(iteration_ns)) continue;
+    found.push_back(fmt::format(
+        "{}: launches: ranks start actions later than they could, which costs {} of an iteration "
+        "of "
+        "{}; rank {} most, {} by {}; times of its stages, and of messages to it, include that",
+        run.name, format_time(late.ns), format_time(iteration_ns), late.rank, to_text(late.action),
+        format_time(late.action_gap_ns)));
+  }
+  return found;
+}
+
 void run(const CalibrateFlags& flags, const CommandLine& command) {
   check_output(flags);
   if (const auto trace = one_input_run(flags.traces, command, {"traces", "--output", "--quiet"})) {
@@ -207,9 +228,10 @@ void run(const CalibrateFlags& flags, const CommandLine& command) {
   std::string warnings;
   for (const RecordedRun& run : runs) warnings += run.warnings.text();
   const Provenance& provenance = *calibration.costs.calibration;
+  std::vector<std::string> doubts = late_launches(runs);
+  doubts.insert(doubts.end(), calibration.doubts.begin(), calibration.doubts.end());
   print(heading(runs, width) + costs_table(calibration.costs) + lines(calibration) +
-        sentences("not estimated", provenance.notes, width) +
-        sentences("doubtful", calibration.doubts, width));
+        sentences("not estimated", provenance.notes, width) + sentences("doubtful", doubts, width));
   if (!warnings.empty()) print("\nwarnings\n" + warnings);
   print(fmt::format("\nCosts: {} (for pipesim --costs)\n", printable(*flags.output)));
 }

@@ -28,12 +28,17 @@ std::string_view limit_name(LimitKind kind) {
 
 }  // namespace
 
+bool has_few_spans(const RecordedRun& run) {
+  constexpr std::size_t max_spans = 100'000;
+  if (run.iterations.empty()) return false;
+  const RecordedIteration& iteration = run.iterations[run.median_iteration()];
+  return iteration.end - iteration.begin <= max_spans;
+}
+
 std::optional<RunLimits> run_limits(const RecordedRun& run, const std::vector<std::string>& files,
                                     const ProfileFlags& profile) {
-  constexpr std::size_t max_spans = 100'000;  // of an iteration: it is simulated repeatedly
-  if (run.iterations.empty()) return std::nullopt;
+  if (!has_few_spans(run)) return std::nullopt;
   const RecordedIteration& iteration = run.iterations[run.median_iteration()];
-  if (iteration.end - iteration.begin > max_spans) return std::nullopt;
   RunLimits result;
   LimitsContext& context = result.context;
   context.makespan_ns = iteration.makespan_ns;

@@ -18,6 +18,9 @@ struct RunLimits {
   std::string failure;        // why they could not be estimated, or empty
 };
 
+// Whether an iteration is short enough to be simulated again and again.
+bool has_few_spans(const RecordedRun& run);
+
 // From costs calibrated on the run (sim/request/what_if.h), whose `files` were read as `profile`
 // says. Nothing for a run so long that simulations would take long.
 std::optional<RunLimits> run_limits(const RecordedRun& run, const std::vector<std::string>& files,

@@ -24,10 +24,17 @@ LaunchLoss launch_loss(const RecordedRun& run) {
   const std::int64_t with_gaps_ns = replay.makespan_ns(order, own);
   std::vector<std::vector<OperationId>> late(static_cast<std::size_t>(run.ranks));
   Values values = own;
+  const auto& occurrences = operations.sides[measured_side];
+  // The gap is that message's.
+  const auto awaits_unrecorded_message = [&](OperationId id) {
+    const OperationId input = order.input[id];
+    return input != no_operation && order.computes[input] &&
+           occurrences[input].rank != occurrences[id].rank;
+  };
   for (const OperationId id : order.sequence) {
-    if (!order.computes[id] || own.gap[id] <= 0) continue;
+    if (!order.computes[id] || own.gap[id] <= 0 || awaits_unrecorded_message(id)) continue;
     values.gap[id] = 0;
-    late[static_cast<std::size_t>(operations.sides[measured_side][id].rank)].push_back(id);
+    late[static_cast<std::size_t>(occurrences[id].rank)].push_back(id);
   }
   LaunchLoss loss;
   loss.ns = std::max<std::int64_t>(0, with_gaps_ns - replay.makespan_ns(order, values));

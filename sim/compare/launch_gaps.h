@@ -13,7 +13,7 @@ namespace pipesim {
 // Of the iteration with the median makespan; all 0 where there is none.
 struct LaunchLoss {
   // By how much shorter it would be, played again (replay.h), were no gap before anything that
-  // ranks compute.
+  // ranks compute. Where a message was not recorded, what is behind it may have waited for it.
   std::int64_t ns = 0;
   // The rank without whose gaps alone it would be shortest, of several the one with the most; all
   // its gaps; and the action behind the largest of them.

@@ -55,6 +55,22 @@ TEST_F(CalibrateCommand, WritesCostsThatPredict) {
   }
 }
 
+// Times include them, which is said, with what report says of them.
+TEST_F(CalibrateCommand, SaysWhatLaunchesAddToTimes) {
+  const std::string trace = folder / "late.json";
+  const auto ran = testing::run_command({PIPEEXEC_COMMAND, "--transport", "local", "--schedule",
+                                         "1f1b", "--stages", "4", "--microbatches", "8", "--device",
+                                         "emulated", "--iterations", "3", "--faults",
+                                         "launch@rank0=1250us", "--quiet", "--trace", trace});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto outcome = testing::pipesim({"calibrate", trace, "-o", folder / "costs.json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("launches: ranks start actions later than they could"),
+            std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("rank 0 most"), std::string::npos) << outcome.out;
+}
+
 TEST_F(CalibrateCommand, OfATrainingPredictsOtherLayouts) {
   const auto run = testing::run_command(
       {PIPEEXEC_COMMAND, "--transport", "local", "--stages", "2", "--schedule", "gpipe",

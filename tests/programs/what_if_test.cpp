@@ -381,5 +381,19 @@ TEST(LaunchLoss, IsWhatGapsCost) {
   EXPECT_EQ(launch_loss(run).ns, 0);
 }
 
+// What no message is recorded for may have waited for one.
+TEST(LaunchLoss, IsNoMessageThatWasNotRecorded) {
+  const ScheduleChoice choice = choose_schedule({.name = "1f1b", .ranks = 2, .microbatches = 4});
+  Costs costs;
+  costs.stages.assign(2, usual_stage_costs());
+  costs.p2p.latency_ns = 700'000;
+  RecordedRun run = record_run(choice.schedule, costs);
+  EXPECT_EQ(launch_loss(run).ns, 0);
+  std::erase_if(run.spans, [](const Span& span) { return is_transfer(span.action.kind); });
+  for (Span& span : run.spans) span.input_sent_ns = span.input_arrival_ns = 0;
+  find_iterations(run);
+  EXPECT_EQ(launch_loss(run).ns, 0);
+}
+
 }  // namespace
 }  // namespace pipesim
