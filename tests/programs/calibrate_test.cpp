@@ -63,7 +63,8 @@ TEST_F(CalibrateCommand, SaysWhatLaunchesAddToTimes) {
                                          "emulated", "--iterations", "3", "--faults",
                                          "launch@rank0=1250us", "--quiet", "--trace", trace});
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const auto outcome = testing::pipesim({"calibrate", trace, "-o", folder / "costs.json"});
+  const auto outcome =
+      testing::pipesim({"calibrate", trace, "-o", folder / "costs.json"}, {"COLUMNS=400"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("launches: ranks start actions later than they could"),
             std::string::npos)
