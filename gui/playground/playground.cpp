@@ -231,10 +231,18 @@ Outcome played(const Settings& settings) {
   outcome.verdict = fmt::format("{}: {}, of which {:.0f} % bubble", trace->name,
                                 format_time(prediction.metrics.makespan_ns),
                                 prediction.metrics.global_bubble() * 100);
+  const std::optional<SplitBackward> split = split_backward(prepared);
+  if (split && split->steady_ns < prediction.metrics.makespan_ns) {
+    outcome.verdict +=
+        fmt::format("; further iterations would take {} each", format_time(split->steady_ns));
+  }
   outcome.bubble = bubble_text(prediction);
   outcome.formula = formula_text(chosen, prediction);
   outcome.messages = messages_text(settings, *trace->run);
   outcome.memory = memory_text(settings, prediction);
+  if (split && split->chunks_until_weights > prediction.metrics.peak_activation_chunks()) {
+    outcome.memory += fmt::format("; {} until their W", split->chunks_until_weights);
+  }
   outcome.trace = std::move(trace);
   return outcome;
 }

@@ -20,7 +20,8 @@ namespace pipesim::cli {
 namespace {
 
 std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
-                    const std::optional<CostModel>& model, const Terminal& terminal) {
+                    const std::optional<CostModel>& model,
+                    const std::optional<SplitBackward>& split, const Terminal& terminal) {
   const Schedule& schedule = choice.schedule;
   std::string what = model ? name_of(*model) + ", " : "";
   what += schedule_text(choice, prediction.transfers);
@@ -34,6 +35,8 @@ std::string verdict(const ScheduleChoice& choice, const Prediction& prediction,
   } else if (prediction.metrics.iteration_ends_ns.size() > 1) {
     what += fmt::format("; further iterations take {} each",
                         format_time(prediction.steady_iteration_ns()));
+  } else if (split && split->steady_ns < prediction.metrics.makespan_ns) {
+    what += fmt::format("; further iterations would take {} each", format_time(split->steady_ns));
   }
   if (model) {
     const std::string rate = throughput_text(
@@ -223,7 +226,14 @@ std::string report(const PreparedPrediction& prepared, const Prediction& predict
   const auto& [source, choice, model, memory_cap, costs, options] = prepared;
   // Limits are those of an iteration without a save.
   const Prediction plain = saves ? prepared.predict_plain() : prediction;
+  const std::optional<SplitBackward> split = split_backward(prepared);
   std::string sentences = bubbles(choice, prediction);
+  if (split && split->chunks_until_weights > prediction.metrics.peak_activation_chunks()) {
+    sentences += fmt::format(
+        "held    until its W a microbatch needs part of its activations: counted so, the fullest "
+        "rank has {} in flight, not {}\n",
+        split->chunks_until_weights, prediction.metrics.peak_activation_chunks());
+  }
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap, model);
   if (model) sentences += way_to_fit(choice, costs, prediction, source, *model, *memory_cap);
   if (saves) sentences += save_line(*saves);
@@ -232,7 +242,7 @@ std::string report(const PreparedPrediction& prepared, const Prediction& predict
   const std::string of_rank = placement.virtual_stages() > 1 && !source.by_layer()
                                   ? rank_line(placement, costs, terminal.width)
                                   : "";
-  return verdict(choice, prediction, model, terminal) + of_rank + "\n" +
+  return verdict(choice, prediction, model, split, terminal) + of_rank + "\n" +
          draw(timeline_of(prepared, prediction), terminal) + "\n" +
          rank_text(prediction.metrics, terminal.width) + "\n" +
          memory_text(prediction.memory, terminal.width) + wrap(sentences, terminal.width) + "\n" +

@@ -5,9 +5,11 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/advice/limits.h"
 #include "sim/cost/describe_layout.h"
 #include "sim/cost/estimate/replicas.h"
 #include "sim/engine/record_run.h"
+#include "sim/engine/simulate.h"
 #include "sim/schedule/remedy.h"
 #include "traces/base/error.h"
 
@@ -80,6 +82,28 @@ Prediction PreparedPrediction::predict_plain() const {
   SimulationOptions plain = options;
   plain.saves = {};
   return pipesim::predict(choice.schedule, costs, choice.family, choice.shape, plain);
+}
+
+std::optional<SplitBackward> split_backward(const PreparedPrediction& prepared) {
+  const Schedule& schedule = prepared.choice.schedule;
+  const bool splits = std::ranges::any_of(
+      schedule.actions.all(), [](const Action& action) { return action.kind == Kind::W; });
+  if (!splits || !is_small(prepared.choice, prepared.costs)) return std::nullopt;
+  SplitBackward found;
+  SimulationOptions options;
+  options.transfers = prepared.options.transfers;
+  options.iterations = 3;  // the last is like all that follow
+  found.steady_ns = simulate(schedule, prepared.costs, options).steady_iteration_ns();
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    std::int64_t held = 0;
+    for (const Action& action : schedule.actions[rank]) {
+      if (action.kind == Kind::F) {
+        found.chunks_until_weights = std::max(found.chunks_until_weights, ++held);
+      }
+      if (action.kind == Kind::W || action.kind == Kind::B) --held;
+    }
+  }
+  return found;
 }
 
 std::vector<Span> PreparedPrediction::plain_spans() const {

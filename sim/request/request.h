@@ -38,6 +38,17 @@ struct PreparedPrediction {
   std::vector<Span> plain_spans() const;
 };
 
+// What I and W apart mean for one iteration alone; nothing of schedules that do not split, and of
+// those that is_small() refuses.
+struct SplitBackward {
+  // Of iterations that follow each other, the next one's start fills the end of the one before.
+  std::int64_t steady_ns = 0;
+  // On the fullest rank, counted until W instead of I: it still needs part of what was kept.
+  std::int64_t chunks_until_weights = 0;
+};
+
+std::optional<SplitBackward> split_backward(const PreparedPrediction& prepared);
+
 // The memory limit of ranks: as requested, else that of the model's devices.
 std::optional<std::int64_t> memory_cap(std::optional<std::int64_t> asked_bytes,
                                        const std::optional<CostModel>& model);

@@ -31,6 +31,25 @@ PredictionRequest request_for(const char* schedule, int ranks, int microbatches)
   return request;
 }
 
+// ZB-H1 and ZB-H2 are alike for one iteration; what follows tells them apart.
+TEST(Request, SplitBackwardsGainFromTheIterationBefore) {
+  const auto split_of = [](const char* schedule) {
+    return split_backward(prepare(request_for(schedule, 4, 8)));
+  };
+  EXPECT_FALSE(split_of("1f1b"));
+  // 1 ms for each F, I and W: 8 x 3 ms of work, and H1 waits (p-1)(F+I-W).
+  EXPECT_EQ(split_of("zb-h1")->steady_ns, 27'000'000);
+  EXPECT_EQ(split_of("zb-h2")->steady_ns, 24'000'000);
+  EXPECT_EQ(split_of("zb-h1")->chunks_until_weights, 4);
+  EXPECT_EQ(split_of("zb-h2")->chunks_until_weights, 7);
+  const std::string shape = " --stages 4 --microbatches 8";
+  EXPECT_NE(testing::unwrapped(testing::output_of("--schedule zb-h2" + shape))
+                .find("; further iterations would take 24.00 ms each"),
+            std::string::npos);
+  EXPECT_EQ(testing::output_of("--schedule zb-h1" + shape).find("further iterations"),
+            std::string::npos);
+}
+
 TEST(Request, IsWhatTheCommandLineAsks) {
   const std::string four = "--schedule 1f1b --stages 4 --microbatches 8 --json";
   EXPECT_EQ(result_of_request(request_for("1f1b", 4, 8)), testing::output_of(four));
