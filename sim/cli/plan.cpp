@@ -200,6 +200,20 @@ std::string cost_of_limits(const Searched& best, const PlanTrainer& trainer,
   return text + fmt::format("# None is faster of those that {} lacks.\n", trainer.name);
 }
 
+// The time of a layout without the exchanges that user buffers hide by default; absent where they
+// hide none.
+std::optional<std::int64_t> without_overlap_ns(const PlanSpace& space, const Finalist& one) {
+  const PlanPoint point = space.axes().at(one.outcome.index);
+  PlanQuestion question = space.question();
+  const TrainingRequest training = space.training(point);
+  const bool hides = point.tensor_parallel > 1 && !training.training.hidden_exchange &&
+                     hidden_exchange(training.training, training.cluster.device.software) > 0;
+  if (!hides) return std::nullopt;
+  question.training.training.hidden_exchange = 0;
+  const PlanSpace other(std::move(question));
+  return candidate_of(other, point, one.outcome, one.layout).prediction.metrics.makespan_ns;
+}
+
 // In short: the best alone.
 void run(PlanFlags flags, bool in_short) {
   PlanLimits limits;
@@ -341,6 +355,8 @@ void run(PlanFlags flags, bool in_short) {
     answer.top.erase(answer.top.begin() + static_cast<std::ptrdiff_t>(printed), answer.top.end());
   }
   set_best(flags, best.space, answer.top.front(), by_devices[chosen]);
+  limits.allow(
+      [&] { view.without_overlap_ns = without_overlap_ns(best.space, answer.top.front()); });
   if (best.riskier) {  // splitting layers may have made the best as fast
     Finalist riskier = finalists(best.space, {*best.riskier}, how, limits).front();
     const bool is_faster = riskier.outcome.time_ns < answer.top.front().outcome.time_ns;

@@ -82,6 +82,7 @@ std::string plan_json(const PlanView& view) {
     json["top"].push_back(std::move(own));
   }
   json["best"] = json["top"][0];
+  json["without_overlap_ns"] = view.without_overlap_ns;
   json["riskier"] = nullptr;
   if (view.riskier) {
     json["riskier"] = outcome_json(view, view.riskier->outcome, view.riskier->layout);

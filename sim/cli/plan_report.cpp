@@ -100,6 +100,18 @@ std::string memory_doubt(const PlanView& view, int width) {
          "\n";
 }
 
+std::string overlap_text(const PlanView& view, int width) {
+  if (!view.without_overlap_ns) return {};
+  const PlanOutcome& best = view.answer.top.front().outcome;
+  return wrap(fmt::format("Assumed: tensor-parallel exchanges overlap their GEMMs, as with "
+                          "Megatron-LM's --tp-comm-overlap; without, {}, {:.1f} % more "
+                          "(--tensor-overlap reductions).\n",
+                          format_time(*view.without_overlap_ns),
+                          100 * loss_of({0, *view.without_overlap_ns, 0}, best)),
+              width) +
+         "\n";
+}
+
 std::string nearby_batch_text(const PlanView& view, int width) {
   if (!view.nearby) return {};
   const PlanSpace& space = view.space;
@@ -458,6 +470,7 @@ std::string plan_summary(const PlanView& view, const Terminal& terminal) {
 std::string plan_report(const PlanView& view, const Terminal& terminal) {
   const auto width = static_cast<std::size_t>(terminal.width);
   std::string out = plan_summary(view, terminal) + "\n";
+  out += overlap_text(view, terminal.width);
   out += memory_doubt(view, terminal.width);
   out += nearby_batch_text(view, terminal.width);
   out += devices_table(view, width);

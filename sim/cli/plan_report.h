@@ -37,6 +37,8 @@ struct PlanView {
   const std::vector<std::string>& flags;
   std::optional<Finalist> riskier = {};  // faster than the best, but may not fit
   std::optional<NearbyBatch> nearby = {};
+  // Of the best, where user buffers are assumed to hide exchanges: its time without them.
+  std::optional<std::int64_t> without_overlap_ns = {};
   const Json* from = nullptr;  // the script that it starts from, if there is one
 };
 

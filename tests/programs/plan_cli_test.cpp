@@ -453,6 +453,20 @@ TEST(PlanCommand, SplitsLayersOfTheBest) {
   EXPECT_EQ(predicted["makespan_ns"], best["iteration_ns"]);
 }
 
+// What the best counts on, as the command with the flag gives it.
+TEST(PlanCommand, SaysWhatOverlapItCountsOn) {
+  const std::string line =
+      "plan --model llama-3-8b --cluster dgx-h100 --devices 16 --global-batch 64 --tensor-parallel "
+      "4 --sequence-parallel --stages 1";
+  const Json plan = json_of(line);
+  const std::string command = plan["best"]["command"].get<std::string>().substr(8);
+  const Json without = json_of(command + " --tensor-overlap reductions");
+  EXPECT_EQ(plan["without_overlap_ns"], without["makespan_ns"]) << command;
+  EXPECT_GT(without["makespan_ns"], plan["best"]["iteration_ns"]);
+  EXPECT_NE(output_of(line).find("--tp-comm-overlap"), std::string::npos);
+  EXPECT_EQ(json_of(line + " --tensor-overlap reductions")["without_overlap_ns"], nullptr);
+}
+
 // ---- From a script
 
 // A command's flags with their values, without its program.
