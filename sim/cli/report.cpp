@@ -7,7 +7,6 @@
 #include <functional>
 #include <utility>
 
-#include "sim/advice/remedies.h"
 #include "sim/cli/save_flags.h"
 #include "sim/cli/training_report.h"
 #include "sim/cost/estimate/error_band.h"
@@ -147,11 +146,11 @@ std::string memory_verdict(const Prediction& prediction, std::int64_t cap,
 
 // How to make the training fit.
 std::string way_to_fit(const ScheduleChoice& choice, const Costs& costs,
-                       const Prediction& prediction, const CostSource& source,
-                       const CostModel& model, std::int64_t cap) {
+                       const Prediction& prediction, const CostModel& model, std::int64_t cap,
+                       const OtherFlags& other) {
   constexpr std::int64_t max_slots = 400'000;  // of a few simulations
   if (prediction.peak_memory_bytes() <= cap || !is_small(choice, costs, max_slots)) return {};
-  return remedies_line(model, source.shape_of(choice.schedule), choice.schedule, prediction, cap);
+  return remedies_line(model, prediction, cap, other);
 }
 
 std::string limits_text(const ScheduleChoice& choice, const Costs& costs,
@@ -235,7 +234,7 @@ std::string report(const PreparedPrediction& prepared, const Prediction& predict
         split->chunks_until_weights, prediction.metrics.peak_activation_chunks());
   }
   if (memory_cap) sentences += memory_verdict(prediction, *memory_cap, model);
-  if (model) sentences += way_to_fit(choice, costs, prediction, source, *model, *memory_cap);
+  if (model) sentences += way_to_fit(choice, costs, prediction, *model, *memory_cap, other);
   if (saves) sentences += save_line(*saves);
   sentences += cost_of_waiting(choice, costs, plain);
   const Placement& placement = choice.schedule.placement;

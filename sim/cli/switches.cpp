@@ -1,5 +1,6 @@
 #include "sim/cli/switches.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -103,7 +104,81 @@ class Switches {
   std::vector<std::vector<FlagValues>> kinds_;
 };
 
+// By kind, the mildest first.
+std::vector<std::vector<Remedy>> remedies_of(const Training& now, const Model& model) {
+  std::vector<std::vector<Remedy>> kinds;
+  const bool has_attention = !model.is_listed() && model.architecture != Architecture::mlp;
+  const bool is_unfused = now.attention == Attention::unfused;
+  if (has_attention && is_unfused) {
+    kinds.push_back({{"fused attention", {{"--attention", "fused"}}, {}}});
+  }
+  std::vector<Remedy>& recomputation = kinds.emplace_back();
+  const auto add = [&](const std::string& what, const Recompute& more) {
+    if (more == now.recompute) return;
+    recomputation.push_back({what, {{"--recompute", recompute_name(more)}}, {}});
+  };
+  if (has_attention && !now.recompute.full) {
+    Recompute more = now.recompute;
+    more.attention = true;
+    add("selective recomputation", more);
+    // Fused attention keeps next to nothing that its core would make again.
+    more.attention = now.recompute.attention || is_unfused;
+    more.norms = more.activation = true;
+    add("recomputation of " + recompute_words(more), more);
+  }
+  if (!model.is_listed()) add("full recomputation", {.full = true});
+  if (now.tensor_parallel > 1 && !now.sequence_parallel) {
+    kinds.push_back({{"sequence parallelism", {{"--sequence-parallel", "on"}}, {}}});
+  }
+  std::vector<Remedy>& sharding = kinds.emplace_back();
+  for (int zero = now.zero + 1; now.data_parallel > 1 && zero <= 3; ++zero) {
+    const std::string stage = std::to_string(zero);
+    sharding.push_back({"ZeRO " + stage, {{"--zero", stage}}, {}});
+  }
+  return kinds;
+}
+
+// Whether it can be, as where tokens divide.
+bool attempt(Remedy& remedy, const OtherFlags& other) {
+  try {
+    remedy.outcome = other.predict(remedy.flags);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
+
+std::vector<Remedy> find_remedies(const CostModel& model, std::int64_t memory_bytes,
+                                  const OtherFlags& other) {
+  const auto fits = [&](const Remedy& one) { return one.outcome.memory_bytes <= memory_bytes; };
+  std::vector<Remedy> found;
+  for (std::vector<Remedy>& kind : remedies_of(model.training(), model.model())) {
+    std::optional<Remedy> best;
+    for (Remedy& one : kind) {
+      if (!attempt(one, other)) continue;
+      // Stages that gather all of their weights need more memory than those that keep them.
+      if (!best || one.outcome.memory_bytes < best->outcome.memory_bytes) best = std::move(one);
+      if (fits(*best)) break;
+    }
+    if (best) found.push_back(*std::move(best));
+  }
+  std::ranges::stable_sort(found, {}, [&](const Remedy& one) {
+    return fits(one) ? std::pair(0, one.outcome.time_ns) : std::pair(1, one.outcome.memory_bytes);
+  });
+  if (found.empty() || fits(found.front())) return found;
+  // One after the other on top of each other, until it fits.
+  Remedy joint;
+  for (const Remedy& one : found) {
+    joint.what += (joint.what.empty() ? "" : " and ") + one.what;
+    joint.flags.insert(one.flags.begin(), one.flags.end());
+    if (!attempt(joint, other) || !fits(joint)) continue;
+    found.insert(found.begin(), joint);
+    break;
+  }
+  return found;
+}
 
 std::vector<Limit> find_switches(const CostModel& model, const ScheduleChoice& choice,
                                  std::int64_t makespan_ns, std::int64_t memory_bytes,

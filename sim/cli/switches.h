@@ -1,8 +1,9 @@
-// Flags that could make a training faster.
+// Flags that could make a training faster, or make it fit.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "sim/advice/limits.h"
@@ -25,5 +26,18 @@ struct OtherFlags {
 std::vector<Limit> find_switches(const CostModel& model, const ScheduleChoice& choice,
                                  std::int64_t makespan_ns, std::int64_t memory_bytes,
                                  const OtherFlags& other);
+
+struct Remedy {
+  std::string what;  // "full recomputation and ZeRO 1"
+  FlagValues flags;
+  FlagsOutcome outcome;
+};
+
+// Fused attention, recomputation, sequence parallelism, ZeRO, as far as the training can have them
+// and does not: of each kind the mildest that fits into `memory_bytes`, or else the one that saves
+// most. Where none fits, those that save most together come first, as many as it takes. What fits
+// stands first, the fastest of it first, then what needs least.
+std::vector<Remedy> find_remedies(const CostModel& model, std::int64_t memory_bytes,
+                                  const OtherFlags& other);
 
 }  // namespace pipesim::cli

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/advice/remedies.h"
 #include "traces/base/text.h"
 
 namespace pipesim::cli {
@@ -20,26 +19,24 @@ std::string throughput_text(const CostModel& model, const Throughput& throughput
   return text;
 }
 
-std::string remedies_line(const CostModel& model, const PipelineShape& shape,
-                          const Schedule& schedule, const Prediction& prediction,
-                          std::int64_t memory_bytes) {
-  const std::vector<Remedy> tried =
-      try_remedies(model, shape, schedule, prediction.transfers, memory_bytes);
+std::string remedies_line(const CostModel& model, const Prediction& prediction,
+                          std::int64_t memory_bytes, const OtherFlags& other) {
+  const std::vector<Remedy> tried = find_remedies(model, memory_bytes, other);
   if (tried.empty()) return {};
   const auto cost = [&](const Remedy& remedy) {
     const auto now = static_cast<double>(prediction.metrics.makespan_ns);
-    const double more = (static_cast<double>(remedy.makespan_ns) / now - 1) * 100;
+    const double more = (static_cast<double>(remedy.outcome.time_ns) / now - 1) * 100;
     if (std::lround(more) == 0) return std::string("as fast");
     return fmt::format("{:.0f} % {}", std::abs(more), more > 0 ? "slower" : "faster");
   };
   const auto text = [&](const Remedy& remedy) {
-    return fmt::format("{} ({}, {})", remedy.what, format_bytes(remedy.peak_memory_bytes),
+    return fmt::format("{} ({}, {})", remedy.what, format_bytes(remedy.outcome.memory_bytes),
                        cost(remedy));
   };
   const auto fitting = std::ranges::count_if(
-      tried, [&](const Remedy& remedy) { return remedy.peak_memory_bytes <= memory_bytes; });
+      tried, [&](const Remedy& remedy) { return remedy.outcome.memory_bytes <= memory_bytes; });
   if (fitting == 0) {
-    const std::int64_t saved = prediction.peak_memory_bytes() - tried.front().peak_memory_bytes;
+    const std::int64_t saved = prediction.peak_memory_bytes() - tried.front().outcome.memory_bytes;
     if (saved <= 0) return {};
     return fmt::format("        no change tried makes it fit; {} saves the most\n",
                        text(tried.front()));

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sim/cli/setup.h"
+#include "sim/cli/switches.h"
 #include "sim/cost/estimate/explanation.h"
 #include "sim/engine/prediction.h"
 
@@ -14,8 +14,7 @@ namespace pipesim::cli {
 std::string throughput_text(const CostModel& model, const Throughput& throughput);
 
 // The cheapest ways to make it fit, simulated, as one line; for a configuration that does not fit.
-std::string remedies_line(const CostModel& model, const PipelineShape& shape,
-                          const Schedule& schedule, const Prediction& prediction,
-                          std::int64_t memory_bytes);
+std::string remedies_line(const CostModel& model, const Prediction& prediction,
+                          std::int64_t memory_bytes, const OtherFlags& other);
 
 }  // namespace pipesim::cli
