@@ -126,6 +126,11 @@ class Way {
     for (const std::size_t one : trial.decided) {
       for (const std::string& name : decisions[one]) set(trial.flags, name, value_in(best, name));
     }
+    if (value_in(trial.flags, "--stages") == "1") {  // all schedules are alike
+      for (const char* name : {"--schedule", "--virtual-stages", "--group", "--overlap-experts"}) {
+        set(trial.flags, name, value_in(best, name));
+      }
+    }
     if (trial.flags == now) return std::nullopt;
     // Layers are dealt out by virtual stage.
     bool is_best = true;
@@ -278,9 +283,12 @@ PlanStart read_start(PlanFlags& flags) {
   ModelFlags& model = flags.model;
   if (!model.model && imported.model) {
     const Model* known = known_model_like(*imported.model);
-    model.model = known != nullptr ? known->name : "model.json";
     start.writes_model = known == nullptr;
-    model.own_model = *imported.model;
+    model.model = start.writes_model ? "model.json" : known->name;
+    if (start.writes_model) {
+      model.own_model = *imported.model;
+      model.own_model->name = start.file;
+    }
   }
   if (!model.devices && imported.devices) model.devices = std::to_string(*imported.devices);
   if (!model.software && !imported.software.empty()) model.software = imported.software;
@@ -395,7 +403,8 @@ std::string steps_report(const PlanStart& start, const std::vector<PlanStep>& st
     columns[2].cells.push_back(format_bytes(step.outcome.memory_bytes));
     std::string text = i == 0 ? "as it is" : words_of(step);
     if (!step.set.empty()) {
-      text += fmt::format("; {}: {}", start.trainer->name, fmt::join(step.set, " "));
+      const char* between = start.trainer->format == "megatron" ? " " : ", ";
+      text += fmt::format("; {}: {}", start.trainer->name, fmt::join(step.set, between));
     }
     if (!step.without.empty()) text += fmt::format("; without {}", fmt::join(step.without, " "));
     prose.cells.push_back(std::move(text));
