@@ -9,7 +9,9 @@ memory are, by device and software.
 
 One rule makes all bands. A band is a fraction of the prediction. A band of time is what four of five
 of its rows stay within, and at least LEAST; with fewer than FEW rows it is at least what four of five
-sets of rows stay within.
+sets of rows stay within. Of several models, each is held against what the others stay within: where
+that is too narrow for four of five rows, the band widens by as much, and where it is too wide it
+narrows, but of MANY models alone.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ NOT_MEASURED = (Source.VTRAIN_SINGLE_NODE,)
 # rows that bands hold with it.
 LEAST = 0.057
 FEW = 5
+MANY = 10
 
 
 @dataclass(frozen=True, order=True)
@@ -100,6 +103,26 @@ def band_of(errors: Sequence[float], of_others: float) -> float:
     return max(LEAST, band(errors), of_others if len(errors) < FEW else 0)
 
 
+def by_model(rows: Sequence[Outcome]) -> list[list[Outcome]]:
+    models: dict[str, list[Outcome]] = defaultdict(list)
+    for one in rows:
+        models[repr(one.row.model)].append(one)
+    return list(models.values())
+
+
+def band_of_rows(rows: Sequence[Outcome], general: float) -> float:
+    known = band_of([one.deviation for one in rows], general)
+    models = by_model(rows)
+    if len(rows) < FEW or len(models) < 2:
+        return known
+    shares = []
+    for own in models:
+        others = band(one.deviation for one in rows if one.row.model != own[0].row.model)
+        shares += [abs(one.deviation) / others for one in own]
+    unseen = band(shares) * band(one.deviation for one in rows)
+    return unseen if len(models) >= MANY else max(known, unseen)
+
+
 def is_evidence(row: Row) -> bool:
     return (
         row.use is Use.UNSEEN
@@ -120,7 +143,7 @@ class Coverage:
 
 def holds(band_rows: Sequence[Outcome], general: float, row: Outcome) -> bool:
     """Whether a band of other rows, or where there are none the general one, holds this row."""
-    limit = band_of([one.deviation for one in band_rows], general) if band_rows else general
+    limit = band_of_rows(band_rows, general) if band_rows else general
     return abs(row.deviation) <= limit
 
 
@@ -162,7 +185,7 @@ def line_of(kind: Kind | MemoryKind, some: Sequence[Outcome], fraction: float) -
 def time_line(kind: Kind, some: Sequence[Outcome], general: float) -> dict[str, Json]:
     devices = [one.row.training.devices for one in some]
     return {
-        **line_of(kind, some, band_of([one.deviation for one in some], general)),
+        **line_of(kind, some, band_of_rows(some, general)),
         "held": sum(holds(of_other_models(one, some), general, one) for one in some),
         "devices": [min(devices), max(devices)],
     }
