@@ -143,13 +143,27 @@ class MegatronExport {
     const std::int64_t saved =
         usual_optimizer_bytes(training_, software) - *training_.optimizer_bytes;
     if (saved == 0) return;
-    if (saved != 2 && saved != 4) {
-      refuse(fmt::format("optimizer with {} bytes", *training_.optimizer_bytes),
-             "--optimizer-bytes 12, 10 or 8");
+    const int zero = point_.replicas.zero;
+    if (zero == 0 && space_.data_parallel(point_) > 1) {
+      refuse("narrow states without the distributed optimizer", "--zero 1");
     }
-    add("--use-precision-aware-optimizer");
-    add("--exp-avg-dtype", "bf16");
-    if (saved == 4) add("--exp-avg-sq-dtype", "bf16");
+    constexpr std::pair<int, const char*> weights[] = {{4, "fp32"}, {2, "fp16"}};
+    constexpr std::pair<int, const char*> moments[] = {{4, "fp32"}, {2, "bf16"}, {1, "fp8"}};
+    for (const auto& [main, main_type] : weights) {
+      for (const auto& [first, first_type] : moments) {
+        for (const auto& [second, second_type] : moments) {
+          if (main + first + second != *training_.optimizer_bytes) continue;
+          if (zero == 0) add("--use-distributed-optimizer");
+          add("--use-precision-aware-optimizer");
+          if (main != 4) add("--main-params-dtype", main_type);
+          if (first != 4) add("--exp-avg-dtype", first_type);
+          if (second != 4) add("--exp-avg-sq-dtype", second_type);
+          return;
+        }
+      }
+    }
+    refuse(fmt::format("optimizer with {} bytes", *training_.optimizer_bytes),
+           "--optimizer-bytes 12, 10 or 8");
   }
 
   void add_precision() {
@@ -197,10 +211,12 @@ class MegatronExport {
     if (replicas.zero == 1) add("--use-distributed-optimizer");
     if (replicas.zero > 1) {
       add("--use-megatron-fsdp");
+      add("--ckpt-format", "fsdp_dtensor");
       add("--use-distributed-optimizer");
       add("--data-parallel-sharding-strategy",
           replicas.zero == 2 ? "optim_grads" : "optim_grads_params");
-      note("Megatron-FSDP gathers and reduces unit by unit, in an order of its own");
+      note("Megatron-FSDP gathers and reduces unit by unit, in an order of its own; it refuses");
+      note("CUDA_DEVICE_MAX_CONNECTIONS=1");
     }
     if (const auto over = space_.shard_over(point_)) {
       add("--num-distributed-optimizer-instances", space_.data_parallel(point_) / *over);

@@ -104,10 +104,9 @@ std::string import_report(const ImportFlags& flags, const Imported& imported, co
       out += fmt::format("\nThe model, {} parameters, is written to {}.\n",
                          format_count(imported.model->parameters()), printable(*flags.write_model));
     } else {
-      out += fmt::format(
-          "\nThe model, {} parameters, none known by name; --write-model FILE "
-          "writes it:\n{}\n",
-          format_count(imported.model->parameters()), to_json(*imported.model, 2));
+      out +=
+          fmt::format("\nThe model, {} parameters, none known by name (--write-model FILE):\n{}\n",
+                      format_count(imported.model->parameters()), to_json(*imported.model, 2));
     }
   }
   if (!imported.without_counterpart.empty()) {

@@ -276,10 +276,20 @@ void run(PlanFlags flags, bool in_short) {
   std::optional<PlanCertificate> certificate;
   if (flags.why) {
     const PlanSpace space = space_of(flags, question, devices.front(), nullptr);
+    if (why.contains("--accumulate")) why.erase("--microbatches");
     FlagValues inside = why;
-    for (const char* name : {"--layout", "--group", "--overlap-experts", "--accumulate"}) {
+    const int per_node = question.training.cluster.devices_per_node;
+    for (const char* name :
+         {"--layout", "--group", "--overlap-experts", "--accumulate", "--shard-over"}) {
       const auto found = inside.find(name);
       if (found == inside.end()) continue;
+      if (name == std::string_view("--shard-over")) {  // a node's replicas are on the axis
+        const auto tensor = inside.find("--tensor-parallel");
+        const int degree =
+            tensor == inside.end() ? 1 : parse_count(tensor->second, "--tensor-parallel");
+        const std::string& over = found->second;
+        if (over == "all" || over == "node" || over == std::to_string(per_node / degree)) continue;
+      }
       outside += fmt::format(" {} {}", name, shell_word(found->second));
       inside.erase(found);
     }

@@ -77,6 +77,7 @@ FlagValues settings_of(const std::string& text) {
       settings[std::string(word.substr(0, space))] =
           space == std::string_view::npos ? "" : std::string(word.substr(space + 1));
     } else if (word == "]") {
+      settings[list] += word;
       list.clear();
     } else if (!list.empty()) {
       settings[list] += word;
@@ -93,7 +94,11 @@ class Way {
  public:
   Way(const PlanFlags& question, const PlanStart& start, const PlanSpace& space,
       std::int64_t memory_cap_bytes)
-      : question_(question), start_(start), space_(space), memory_cap_bytes_(memory_cap_bytes) {}
+      : question_(question),
+        start_(start),
+        space_(space),
+        memory_cap_bytes_(memory_cap_bytes),
+        present_(start.imported.settings.begin(), start.imported.settings.end()) {}
 
   std::vector<PlanStep> to(const FlagValues& best) {
     PlanStep now{{}, {}, {}, predicted(question_, start_.layout)};
@@ -105,10 +110,10 @@ class Way {
     while (flags != best) {
       Trial trial = next(flags, best, left);
       std::erase_if(left, [&](std::size_t one) { return trial.decided.contains(one); });
-      FlagValues then = settings_with(trial.flags);
+      const FlagValues then = settings_with(trial.flags);
       add(flags, trial, settings, then);
       flags = std::move(trial.flags);
-      settings = std::move(then);
+      if (!then.empty()) settings = then;
     }
     return std::move(steps_);
   }
@@ -191,28 +196,84 @@ class Way {
   void add(const FlagValues& flags, const Trial& trial, const FlagValues& settings,
            const FlagValues& then) {
     PlanStep step{{}, {}, {}, trial.outcome};
+    if (steps_.size() == 1 && start_.has_microbatches) {  // which follow from now on
+      step.changed = {{"--microbatches", ""}, {"--global-batch", *question_.model.global_batch}};
+    }
     for (const auto& [name, value] : trial.flags) {
       if (value_in(flags, name) != value) step.changed[name] = value;
     }
     for (const auto& [name, value] : flags) {
       if (!trial.flags.contains(name)) step.changed[name] = "";
     }
-    const char* between = start_.trainer->format == "megatron" ? " " : " = ";
-    for (const auto& [name, value] : settings.empty() ? FlagValues() : then) {
-      const auto found = settings.find(name);
-      if (found != settings.end() && found->second == value) continue;
-      step.set.push_back(name + (value.empty() ? "" : between + value));
-    }
-    for (const auto& [name, value] : then.empty() ? FlagValues() : settings) {
-      if (!then.contains(name)) step.without.push_back(name);
-    }
+    if (!then.empty()) tell_trainer(settings, then, step);
     steps_.push_back(std::move(step));
+  }
+
+  // Settings of one kind are changed together, whatever the script calls them.
+  std::string_view kind_of(std::string_view name) const {
+    constexpr std::pair<std::string_view, std::string_view> kinds[] = {
+        {"--pipeline-model-parallel --num-layers-per-virtual --num-virtual-stages --decoder- "
+         "--account-for --microbatch-group parallelism.pipeline_parallel_ parallelism.module_fqns",
+         "pipeline"},
+        {"--recompute- activation_checkpoint.", "recompute"},
+        {"parallelism.data_parallel_ parallelism.fsdp_ training.global_batch "
+         "training.local_batch parallelism.tensor_parallel",
+         "replicas"}};
+    for (const auto& [beginnings, kind] : kinds) {
+      if (starts_with_any(name, beginnings)) return kind;
+    }
+    return name;
+  }
+
+  static bool is_of_layout(std::string_view name) {
+    return starts_with_any(
+        name,
+        "--pipeline-model --num-layers-per-virtual --num-virtual-stages --decoder- --account-for "
+        "--microbatch-group --recompute- --tensor-model --sequence-parallel --tp-comm --no-async "
+        "--micro-batch --use-distributed --overlap-grad --overlap-param --ddp-bucket "
+        "--use-megatron-fsdp --use-custom --use-torch-fsdp2 --data-parallel-sharding "
+        "--num-distributed --ckpt-format parallelism. activation_checkpoint. training.local_batch "
+        "training.global_batch");
+  }
+
+  // What to set, and which of the settings that the script has by now to leave out. `before`: empty
+  // where the trainer has no words for the layout.
+  void tell_trainer(const FlagValues& before, const FlagValues& then, PlanStep& step) {
+    std::set<std::string_view> changed;
+    for (const auto& [name, value] : then) {
+      const auto found = before.find(name);
+      if (found == before.end() || found->second != value) changed.insert(kind_of(name));
+    }
+    for (const auto& [name, value] : before) {
+      if (!then.contains(name)) changed.insert(kind_of(name));
+    }
+    for (const std::string& name : present_) {
+      if (before.empty() && is_of_layout(name)) changed.insert(kind_of(name));
+    }
+    std::erase_if(changed, [&](std::string_view name) {
+      return before.empty() && name != "pipeline" && name != "recompute" && name != "replicas" &&
+             !is_of_layout(name);
+    });
+    const char* between = start_.trainer->format == "megatron" ? " " : " = ";
+    for (const auto& [name, value] : then) {
+      const auto found = before.find(name);
+      const bool is_same = found != before.end() && found->second == value;
+      if (!changed.contains(kind_of(name)) || (is_same && present_.contains(name))) continue;
+      step.set.push_back(name + (value.empty() ? "" : between + value));
+      present_.insert(name);
+    }
+    std::erase_if(present_, [&](const std::string& name) {
+      if (then.contains(name) || !changed.contains(kind_of(name))) return false;
+      step.without.push_back(name);
+      return true;
+    });
   }
 
   const PlanFlags& question_;
   const PlanStart& start_;
   const PlanSpace& space_;
   std::int64_t memory_cap_bytes_;
+  std::set<std::string> present_;  // the script's settings, as the steps before leave them
   std::vector<PlanStep> steps_;
 };
 
@@ -261,7 +322,7 @@ FlagsOutcome predicted(const PlanFlags& question, const FlagValues& layout) {
   }
   request.schedule = choose_schedule(schedule, CostSource(request.costs).bytes_needed(false));
   const Prediction prediction = prepare(std::move(request)).predict();
-  return {prediction.metrics.makespan_ns, prediction.peak_memory_bytes()};
+  return {prediction.metrics.iteration_ends_ns.back(), prediction.peak_memory_bytes()};
 }
 
 PlanStart read_start(PlanFlags& flags) {
@@ -302,7 +363,7 @@ PlanStart read_start(PlanFlags& flags) {
     const bool is_asked_for = one.what == "--stages" || one.what == "--recompute" ||
                               one.what == "--layout" || one.what == "--sequence-length";
     if (is_asked_for) {
-      start.assumed.push_back(one);
+      if (one.what != "--stages" || !axis_flag(flags, "stages")) start.assumed.push_back(one);
     } else if (!((one.what == "--model" && model.model) ||
                  (one.what == "--devices" && model.devices) || one.what == "--precision")) {
       lacking.push_back(fmt::format("{} ({})", one.what, one.why));
@@ -313,7 +374,7 @@ PlanStart read_start(PlanFlags& flags) {
     throw input_error(fmt::format("--from {}: does not say {}; add it", printable(start.file),
                                   fmt::join(lacking, ", ")));
   }
-  values.try_emplace("--stages", "1");
+  values.try_emplace("--stages", axis_flag(flags, "stages").value_or("1"));
   const auto count = [&](const char* name) {
     const std::string value = value_in(values, name);
     return std::int64_t{value.empty() ? 1 : parse_count(value, name)};
@@ -332,7 +393,8 @@ PlanStart read_start(PlanFlags& flags) {
                                count("--microbatches") * count("--accumulate");
     values["--global-batch"] = std::to_string(batch);
   }
-  for (const char* name : {"--microbatches", "--data-parallel"}) values.erase(name);
+  start.has_microbatches = values.erase("--microbatches") > 0;
+  values.erase("--data-parallel");
   // What the command line says itself counts.
   for (const FlagHelp& one : question_flags(flags)) {
     const auto* text = std::get_if<Flag*>(&one.value);

@@ -24,8 +24,9 @@ struct PlanStart {
   Imported imported;
   const PlanTrainer* trainer = nullptr;
   FlagValues layout;
-  std::vector<Remark> assumed;  // flags that the script does not say
-  bool writes_model = false;    // to model.json, to be predicted
+  std::vector<Remark> assumed;    // flags that the script does not say
+  bool writes_model = false;      // to model.json, to be predicted
+  bool has_microbatches = false;  // instead of a global batch
 };
 
 // Reads --from, and gives `flags` the question's flags and the number of devices, where it has

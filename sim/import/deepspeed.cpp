@@ -111,13 +111,20 @@ class Deepspeed {
       imported_.missing.push_back(
           {"--stages", "the pipeline's ranks, of PipelineModule(num_stages=...); else 1"});
     }
+    if (stages_.value_or(1) > 1 && zero_ >= 2) {
+      throw input_error(fmt::format(
+          "zero_optimization.stage {}: DeepSpeed refuses it with a pipeline; give 0 or 1", zero_));
+    }
     if (stages_) imported_.add("--stages", *stages_);
   }
 
   void read_precision() {
     std::string precision = "fp32";
     if (is_on("fp16.enabled")) precision = "fp16";
-    if (is_on("bf16.enabled") || is_on("bfloat16.enabled")) precision = "bf16";
+    if (is_on("bf16.enabled") || is_on("bfloat16.enabled")) {
+      if (precision == "fp16") throw input_error("fp16 and bf16 are enabled both; keep one");
+      precision = "bf16";
+    }
     if (!open_.empty()) {
       for (const std::string& path : std::exchange(open_, {})) {
         imported_.missing.push_back({"--precision", path + " is auto; fp32 if it is off"});
@@ -171,6 +178,8 @@ class Deepspeed {
     } else if (all && replicas && open_.empty()) {
       micro = quotient(*all, *replicas);
       passes = 1;
+    } else if (all && micro) {
+      quotient(*all, *micro);
     } else if (micro && !all && !passes && open_.empty()) {
       passes = 1;
     }

@@ -31,6 +31,14 @@ bool has_table(std::string_view text) {
   return false;
 }
 
+std::string without_comments(std::string_view text) {
+  std::string rest;
+  for (const std::string_view line : split(text, '\n')) {
+    if (!strip(line).starts_with('#')) rest += std::string(line) + "\n";
+  }
+  return rest;
+}
+
 // "context-parallel-size", of "--context-parallel-size 4".
 std::string setting_name(std::string_view what) {
   what = what.substr(0, what.find_first_of(" :"));
@@ -52,8 +60,12 @@ const Model* known_model_like(const Model& model) {
 }
 
 bool starts_with_any(std::string_view text, std::string_view beginnings) {
-  const std::vector<std::string_view> all = split(beginnings, ' ');
-  return std::ranges::any_of(all, [&](std::string_view one) { return text.starts_with(one); });
+  while (!beginnings.empty()) {
+    const std::size_t end = std::min(beginnings.find(' '), beginnings.size());
+    if (end > 0 && text.starts_with(beginnings.substr(0, end))) return true;
+    beginnings.remove_prefix(std::min(end + 1, beginnings.size()));
+  }
+  return false;
 }
 
 std::string bytes_flag(std::int64_t bytes) {
@@ -96,7 +108,7 @@ Imported import_training(std::string_view text, const std::string& file,
     const JsonValue document = parse_json(text, file);
     return read_deepspeed(JsonCursor(document, file), question);
   }
-  if (has_megatron_arguments(text)) return read_megatron(text, file, question);
+  if (has_megatron_arguments(without_comments(text))) return read_megatron(text, file, question);
   if (has_table(text)) {
     const JsonValue document = parse_toml(text, file);
     return read_torchtitan(JsonCursor(document, file), question);

@@ -35,6 +35,7 @@ struct Imported {
   std::optional<Model> model;               // described by the file
   std::optional<std::int64_t> devices;      // from the question, or from the file
   std::vector<Flag> flags;                  // pipesim's; without model and cluster
+  std::vector<std::string> settings;        // names of all that the file gives
   std::vector<Remark> missing;              // other flags that the command needs
   std::vector<Remark> approximated;         // modelled nearly
   std::vector<Remark> without_counterpart;  // asked for, and not modelled

@@ -145,7 +145,22 @@ class Megatron : private MegatronReader {
     arguments_.fail(name, "takes --num-layers, which is missing");
   }
 
+  // Megatron-LM takes one of them.
+  void check_alone(std::initializer_list<const char*> names) {
+    const char* given = nullptr;
+    for (const char* name : names) {
+      if (!arguments_.has(name)) continue;
+      if (given != nullptr)
+        arguments_.fail(name, fmt::format("Megatron-LM refuses it with {}", given));
+      given = name;
+    }
+  }
+
   void read_pipeline() {
+    check_alone({"--num-layers-per-virtual-pipeline-stage",
+                 "--num-virtual-stages-per-pipeline-rank", "--pipeline-model-parallel-layout"});
+    check_alone({"--decoder-first-pipeline-num-layers", "--pipeline-model-parallel-layout"});
+    check_alone({"--decoder-last-pipeline-num-layers", "--pipeline-model-parallel-layout"});
     std::int64_t chunks = 1;
     std::optional<std::string> layout;
     const auto per_chunk = arguments_.integer("--num-layers-per-virtual-pipeline-stage");
@@ -267,7 +282,8 @@ class Megatron : private MegatronReader {
     const bool by_tokens = arguments_.is_set("--sequence-parallel");
     if (by_tokens && tensor_ > 1) imported_.add("--sequence-parallel");
     if (by_tokens && tensor_ == 1) imported_.without_effect.emplace_back("--sequence-parallel");
-    if (tensor_ > 1) imported_.add("--tensor-overlap", tensor_overlap(by_tokens));
+    const char* overlap = tensor_overlap(by_tokens);
+    if (tensor_ > 1) imported_.add("--tensor-overlap", overlap);
     if (arguments_.is_set("--cross-entropy-loss-fusion")) imported_.add("--fused-loss");
     if (arguments_.is_set("--no-gradient-accumulation-fusion")) imported_.add("--separate-sums");
   }
@@ -276,8 +292,10 @@ class Megatron : private MegatronReader {
   // run beside weight gradients.
   const char* tensor_overlap(bool by_tokens) {
     if (arguments_.is_set("--tp-comm-overlap")) {
-      if (!by_tokens) {
-        arguments_.fail("--tp-comm-overlap", "Megatron-LM takes it with --sequence-parallel alone");
+      if (!by_tokens || tensor_ == 1) {
+        arguments_.fail("--tp-comm-overlap",
+                        "Megatron-LM takes it with --sequence-parallel over "
+                        "several tensor-parallel ranks alone");
       }
       return "on";
     }
@@ -288,7 +306,10 @@ class Megatron : private MegatronReader {
   void read_precision() {
     std::string precision = "fp32";
     if (arguments_.is_set("--fp16")) precision = "fp16";
-    if (arguments_.is_set("--bf16")) precision = "bf16";
+    if (arguments_.is_set("--bf16")) {
+      if (precision == "fp16") arguments_.fail("--bf16", "Megatron-LM refuses it with --fp16");
+      precision = "bf16";
+    }
     const bool has_16_bits = precision != "fp32";
     bool has_long_gradients = arguments_.is_set("--accumulate-allreduce-grads-in-fp32");
     if (precision == "bf16") has_long_gradients = !arguments_.is_set("--grad-reduce-in-bf16");
@@ -344,6 +365,12 @@ class Megatron : private MegatronReader {
     const std::string method = arguments_.text("--recompute-method").value_or("uniform");
     const std::int64_t count = arguments_.integer_or("--recompute-num-layers", 1);
     const std::vector<std::string> modules = arguments_.texts("--recompute-modules");
+    const bool has_method = arguments_.has("--recompute-method");
+    if (!granularity.empty() && has_method != (granularity == "full")) {
+      arguments_.fail("--recompute-method",
+                      granularity == "full" ? "is missing: Megatron-LM takes uniform or block"
+                                            : "Megatron-LM takes it with full granularity alone");
+    }
     if (granularity == "full") {
       if (method != "uniform" && method != "block") {
         arguments_.fail("--recompute-method",
@@ -403,6 +430,10 @@ class Megatron : private MegatronReader {
     if (is_torch) zero = 3;
     const bool reduces_early = arguments_.is_set("--overlap-grad-reduce");
     const bool gathers_early = arguments_.is_set("--overlap-param-gather");
+    if (arguments_.is_set("--use-precision-aware-optimizer") && zero == 0) {
+      arguments_.fail("--use-precision-aware-optimizer",
+                      "Megatron-LM takes it with --use-distributed-optimizer alone");
+    }
     if (gathers_early && !(reduces_early && (zero > 0 || is_fsdp))) {
       arguments_.fail("--overlap-param-gather",
                       "Megatron-LM takes it with --overlap-grad-reduce and "
@@ -430,6 +461,10 @@ class Megatron : private MegatronReader {
     if (zero > 0 && instances > 1) {
       if (replicas_ && *replicas_ % instances == 0) {
         imported_.add("--shard-over", *replicas_ / instances);
+      } else if (replicas_) {
+        arguments_.fail(
+            "--num-distributed-optimizer-instances",
+            fmt::format("{} do not divide {}", instances, plural(*replicas_, "replica")));
       } else {
         imported_.missing.push_back(
             {"--shard-over", "replicas / --num-distributed-optimizer-instances"});
@@ -452,6 +487,7 @@ class Megatron : private MegatronReader {
 
   void add_remarks() {
     for (const Arguments::Argument& argument : arguments_.all()) {
+      imported_.settings.push_back(argument.name);
       if (argument.is_used) continue;
       const MegatronRemark remark = megatron_remark(argument);
       if (remark.why.empty()) {

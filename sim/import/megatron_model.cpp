@@ -101,6 +101,10 @@ class MegatronModel : private MegatronReader {
     if (!positions && !sequence) {
       arguments_.fail("--seq-length", "is missing, as is --max-position-embeddings");
     }
+    if (positions && sequence && *positions < *sequence) {
+      arguments_.fail("--max-position-embeddings",
+                      fmt::format("Megatron-LM refuses fewer than --seq-length {}", *sequence));
+    }
     model.max_sequence_length = positions.value_or(sequence.value_or(1));
     const bool is_rotary = type == "rope" || type == "yarn";
     model.rotary_gpt = is_rotary && model.architecture == Architecture::gpt;

@@ -36,6 +36,7 @@ class Settings {
     const JsonValue* value = nullptr;
   };
   std::vector<Leaf> rest() const;
+  const std::vector<Leaf>& all() const { return leaves_; }
 
  private:
   void collect(const JsonValue& value, const std::string& path);

@@ -181,6 +181,8 @@ class Torchtitan {
       imported_.missing.push_back(
           {"--devices", "all there are: data_parallel_shard_degree takes those that are left"});
     }
+    const std::string reshard =
+        settings_.text_or("parallelism.fsdp_reshard_after_forward", "default");
     if (replicas_ == 1) return;
     if (shards == 1) {
       imported_.add("--bucket-bytes", "100MB");  // as in models/llama3/infra/parallelize.py
@@ -192,8 +194,6 @@ class Torchtitan {
       imported_.missing.push_back(
           {"--shard-over", "replicas / parallelism.data_parallel_replicate_degree"});
     }
-    const std::string reshard =
-        settings_.text_or("parallelism.fsdp_reshard_after_forward", "default");
     const bool gathers_once = reshard == "never" || (reshard == "default" && stages_ > 1);
     imported_.add("--gather", gathers_once ? "once" : "pass");
   }
@@ -298,6 +298,15 @@ class Torchtitan {
     }
     imported_.add("--schedule", found->name);
     imported_.add("--stages", stages_);
+    if (!found->many_chunks && chunks != found->default_chunks) {
+      throw input_error(fmt::format(
+          "parallelism.pipeline_parallel_schedule: PyTorch's {} takes {} per rank, not {}",
+          printable(name), plural(found->default_chunks, "stage"), chunks));
+    }
+    ScheduleRequest request{.name = std::string(found->name),
+                            .ranks = static_cast<int>(stages_),
+                            .microbatches = static_cast<int>(microbatches_)};
+    if (found->many_chunks) request.chunks = static_cast<int>(chunks);
     // PipelineScheduleSingle, in torch/distributed/pipelining/schedules.py.
     if (microbatches_ < stages_ && !found->many_chunks && found->default_chunks == 1) {
       throw input_error(fmt::format(
@@ -306,6 +315,7 @@ class Torchtitan {
           plural(microbatches_, "microbatch"), plural(stages_, "pipeline rank"), printable(name),
           stages_ * micro_));
     }
+    resolve_shape(*found, request);
     if (found->many_chunks) imported_.add("--virtual-stages", chunks);
   }
 
@@ -386,6 +396,10 @@ class Torchtitan {
       if (again > 0) imported_.add("--recompute", fmt::format("full:{}", again));
       return;
     }
+    if (mode == "selective" && !imported_.model) {
+      imported_.missing.push_back({"--recompute", "every second block, without the model"});
+      return;
+    }
     if (mode == "selective") {
       imported_.without_counterpart.push_back(
           {fmt::format("activation_checkpoint.selective_ac_option = {}", printable(option)),
@@ -396,6 +410,7 @@ class Torchtitan {
   }
 
   void add_remarks() {
+    for (const Settings::Leaf& leaf : settings_.all()) imported_.settings.push_back(leaf.path);
     for (const Settings::Leaf& leaf : settings_.rest()) {
       const std::string text = Settings::text_of(leaf.path, *leaf.value);
       const auto* reason =

@@ -507,9 +507,6 @@ void expect_way(const std::string& sample, const std::string& more) {
       flags.erase(name);
       if (!value.is_null()) flags[name] = value == "on" ? "" : value.get<std::string>();
     }
-    if (i == 1 && flags.erase("--microbatches") > 0) {
-      flags["--global-batch"] = flags_of(plan["best"]["command"])["--global-batch"];
-    }
     const Json predicted = predicted_with(flags);
     EXPECT_EQ(predicted["makespan_ns"], steps[i]["iteration_ns"]) << sample << " " << steps[i];
     EXPECT_EQ(predicted["peak_memory_bytes"], steps[i]["peak_memory_bytes"]) << sample;

@@ -117,6 +117,9 @@ bool has_text(const std::vector<std::string>& texts, const std::string& text) {
 }
 
 TEST(Import, FormatsAreToldApart) {
+  // An exported configuration says in a comment what it was predicted for.
+  EXPECT_EQ(import("# Predicted: --micro-batch-size 2\n[training]\nseq_len = 128\n").format,
+            "TOML of torchtitan");
   EXPECT_EQ(import("--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 32 "
                    "--vocab-size 100")
                 .format,
@@ -318,9 +321,11 @@ TEST(ImportMegatron, RecomputationAndPrecision) {
   EXPECT_NE(import_refusal(small_gpt + "--recompute-granularity full --recompute-method blocks")
                 .find("--recompute-method: 'blocks'; known: uniform, block"),
             std::string::npos);
-  EXPECT_TRUE(has_remark(
-      import(small_gpt + "--recompute-granularity full --recompute-num-layers 3").approximated,
-      "--recompute-num-layers 3"));
+  EXPECT_TRUE(
+      has_remark(import(small_gpt + "--recompute-granularity full --recompute-method uniform "
+                                    "--recompute-num-layers 3")
+                     .approximated,
+                 "--recompute-num-layers 3"));
   EXPECT_TRUE(
       has_remark(import(small_gpt + "--recompute-granularity selective --recompute-modules mlp")
                      .without_counterpart,
@@ -384,6 +389,23 @@ TEST(ImportMegatron, WhatItRefusesIsRefused) {
   EXPECT_EQ(import_refusal(small_gpt + chunks + "--global-batch-size 32",
                            {.devices = 8, .vocabulary = {}}),
             "no error");
+}
+
+TEST(ImportMegatron, ArgumentsThatItRefusesTogether) {
+  const auto refuse = [](const std::string& more, const std::string& part) {
+    const std::string error = import_refusal(small_gpt + more, {.devices = 8, .vocabulary = {}});
+    EXPECT_NE(error.find(part), std::string::npos) << more << error;
+  };
+  refuse("--bf16 --fp16", "refuses it with --fp16");
+  refuse("--max-position-embeddings 256", "fewer than --seq-length 512");
+  refuse("--num-layers-per-virtual-pipeline-stage 3 --num-virtual-stages-per-pipeline-rank 2",
+         "refuses it with --num-layers-per-virtual-pipeline-stage");
+  refuse("--recompute-granularity full", "takes uniform or block");
+  refuse("--recompute-activations --recompute-method block", "full granularity alone");
+  refuse("--bf16 --use-precision-aware-optimizer", "--use-distributed-optimizer alone");
+  refuse("--use-distributed-optimizer --num-distributed-optimizer-instances 3",
+         "3 do not divide 8 replicas");
+  refuse("--sequence-parallel --tp-comm-overlap", "several tensor-parallel ranks");
 }
 
 TEST(Import, WhatIsNotModelledIsRefusedUnlessItIsIgnored) {
@@ -617,6 +639,18 @@ TEST(ImportDeepspeed, WhatIsNotModelled) {
   EXPECT_EQ(flags_of(imported).at("--shard-over"), "4");
   EXPECT_EQ(flags_of(imported).at("--recompute"), "full");
   EXPECT_EQ(imported.approximated.size(), 1U);
+}
+
+TEST(ImportDeepspeed, WhatItRefusesIsRefused) {
+  const auto refuse = [](const std::string& text, const std::string& part) {
+    const std::string error = import_refusal(text);
+    EXPECT_NE(error.find(part), std::string::npos) << text << error;
+  };
+  refuse(R"({"train_batch_size": 8, "pipeline": {"stages": 4}, "zero_optimization": {"stage": 2}})",
+         "refuses it with a pipeline");
+  refuse(R"({"train_batch_size": 8, "fp16": {"enabled": true}, "bf16": {"enabled": true}})",
+         "keep one");
+  refuse(R"({"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2})", "not a multiple of 2");
 }
 
 TEST(ImportDeepspeed, BatchesFollowFromEachOther) {
