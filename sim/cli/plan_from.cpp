@@ -210,7 +210,7 @@ class Way {
   }
 
   // Settings of one kind are changed together, whatever the script calls them.
-  std::string_view kind_of(std::string_view name) const {
+  static std::string kind_of(const std::string& name) {
     constexpr std::pair<std::string_view, std::string_view> kinds[] = {
         {"--pipeline-model-parallel --num-layers-per-virtual --num-virtual-stages --decoder- "
          "--account-for --microbatch-group parallelism.pipeline_parallel_ parallelism.module_fqns",
@@ -220,7 +220,7 @@ class Way {
          "training.local_batch parallelism.tensor_parallel",
          "replicas"}};
     for (const auto& [beginnings, kind] : kinds) {
-      if (starts_with_any(name, beginnings)) return kind;
+      if (starts_with_any(name, beginnings)) return std::string(kind);
     }
     return name;
   }
@@ -239,7 +239,7 @@ class Way {
   // What to set, and which of the settings that the script has by now to leave out. `before`: empty
   // where the trainer has no words for the layout.
   void tell_trainer(const FlagValues& before, const FlagValues& then, PlanStep& step) {
-    std::set<std::string_view> changed;
+    std::set<std::string> changed;
     for (const auto& [name, value] : then) {
       const auto found = before.find(name);
       if (found == before.end() || found->second != value) changed.insert(kind_of(name));
@@ -250,7 +250,7 @@ class Way {
     for (const std::string& name : present_) {
       if (before.empty() && is_of_layout(name)) changed.insert(kind_of(name));
     }
-    std::erase_if(changed, [&](std::string_view name) {
+    std::erase_if(changed, [&](const std::string& name) {
       return before.empty() && name != "pipeline" && name != "recompute" && name != "replicas" &&
              !is_of_layout(name);
     });
