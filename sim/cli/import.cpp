@@ -93,9 +93,10 @@ std::string import_report(const ImportFlags& flags, const Imported& imported, co
   for (const Remark& one : imported.without_counterpart) {
     without += (without.empty() ? ", without " : " and ") + one.what;
   }
-  std::string out = bold(fmt::format("{}: {}{}", printable(*flags.file), imported.format, without),
-                         terminal.colour) +
-                    "\n\n" + command_text(command.words, "  ", terminal.width);
+  const std::string head =
+      fmt::format("{}: {}{}", printable(*flags.file), imported.format, without);
+  std::string out = bold(wrap(head, terminal.width), terminal.colour) + "\n\n" +
+                    command_text(command.words, "  ", terminal.width);
   if (!command.missing.empty()) {
     out += "\nTo add:\n" + remark_lines(command.missing, terminal.width);
   }

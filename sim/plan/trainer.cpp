@@ -145,22 +145,22 @@ void PlanSpace::restrict_to(const PlanTrainer& trainer) {
       }
       return fmt::format("{}", fmt::join(texts, ", "));
     };
-    throw input_error(fmt::format("{} has no {} {}; it has {}", trainer.name, what,
+    throw input_error(fmt::format("{} has no {}{}; it has {}", trainer.name, what,
                                   texts_of(narrowed, false), texts_of(all.*axis, true)));
   };
   keep(
-      &PlanAxes::schedules, "schedule",
+      &PlanAxes::schedules, "schedule ",
       [&](const PlanSchedule& one) { return trainer.has_schedule(*one.family); },
       [](const PlanSchedule& one) { return std::string(one.family->name); });
   keep(
-      &PlanAxes::recompute, "--recompute",
+      &PlanAxes::recompute, "--recompute ",
       [&](const Recompute& one) { return trainer.has_recompute(one, question_.training.model); },
       [](const Recompute& one) { return recompute_name(one); });
   keep(
-      &PlanAxes::replicas, "--zero",
+      &PlanAxes::replicas, "",
       [&](const PlanReplicas& one) { return trainer.has_replicas(one, 1); },
       [](const PlanReplicas& one) {
-        std::string text = std::to_string(one.zero);
+        std::string text = fmt::format("--zero {}", one.zero);
         if (one.zero < 2) text += " --bucket-bytes " + bucket_text(one);
         if (one.gather) text += fmt::format(" --gather {}", gather_name(*one.gather));
         return text;

@@ -269,7 +269,8 @@ TEST(ExportedPlan, WhatTheyCantDoIsRefused) {
       "--fix stages=4 --fix schedule=zb-h1 --fix recompute=none --fix zero=3 "
       "--fix gather=once --fix tensor-parallel=1 ";
   expect_refused(llama + zb + "--export torchtitan", 2, "--output FOLDER");
-  expect_refused(llama + "--fix zero=1 --export torchtitan", 2, "it has 0 --bucket-bytes 100MB, 3");
+  expect_refused(llama + "--fix zero=1 --export torchtitan", 2,
+                 "it has --zero 0 --bucket-bytes 100MB, --zero 3");
   expect_refused(llama + "--fix recompute=norms --export torchtitan", 2, "it has none, full");
   write_file(folder / "taken", "");
   expect_refused(llama + zb + "--export torchtitan --output " + (folder / "taken"), 2, "taken");
