@@ -56,9 +56,10 @@ ShellWords training_words(std::string_view text, const std::string& file) {
     for (const std::string_view line : split(value.text, '\n')) {
       for (const std::string_view part : split(line, ' ')) {
         if (strip(part).empty()) continue;
-        ShellWord word = value;
+        ShellWord word;  // no copy: its text would keep the room of the whole value
         word.text = strip(part);
-        if (word.text.find('$') == std::string::npos) word.unknown.clear();
+        word.line = value.line;
+        if (word.text.find('$') != std::string::npos) word.unknown = value.unknown;
         words.push_back(std::move(word));
       }
     }
