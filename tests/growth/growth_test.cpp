@@ -220,6 +220,8 @@ TEST(Growth, OfConfigurationsOfOthers) {
        growing("one argument", small + "<--lr 1 >"), growing("variables", "<A#=1\n>x " + small),
        growing("appended", "A=\n<A+=1\n>x " + small),
        growing("words of a variable", "A=\"<--lr 1 >\"\nx " + small + "$A"),
+       growing("a variable that no command uses", "A=\"" + small + "<--lr 1 >\"\ntorchrun x\n",
+               4000),
        growing("a list", "A=(<1 >)\nx " + small + "${A[@]}"),
        growing("defaults", "x " + small + "<${A:-1} >"),
        growing("sums", "x " + small + "--k $((0<+1>))"),
