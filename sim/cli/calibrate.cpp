@@ -195,8 +195,7 @@ std::vector<std::string> late_launches(const std::vector<RecordedRun>& runs) {
     if (static_cast<double>(late.ns) < least * static_cast<double>(iteration_ns)) continue;
     found.push_back(fmt::format(
         "{}: launches: ranks start actions later than they could, which costs {} of an iteration "
-        "of "
-        "{}; rank {} most, {} by {}; times of its stages, and of messages to it, include that",
+        "of {}; rank {} most, {} by {}; times of its stages, and of messages to it, include that",
         run.name, format_time(late.ns), format_time(iteration_ns), late.rank, to_text(late.action),
         format_time(late.action_gap_ns)));
   }

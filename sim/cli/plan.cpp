@@ -5,12 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -49,6 +46,7 @@ void assume_defaults_of(const PlanTrainer& trainer, ModelFlags& flags) {
 }
 
 // A space and what was found in it.
+//
 // Of one number of devices, what fits with the whole band of its peak; if nothing does, what is
 // predicted to fit.
 struct Searched {
@@ -385,7 +383,7 @@ void run(PlanFlags flags, bool in_short) {
     asked_for.model.devices = std::to_string(devices[chosen]);
     steps = steps_to(asked_for, *start, space_of({}, question, devices[chosen], nullptr),
                      best.space.axes().at(first.outcome.index), first.layout,
-                     best.how.memory_cap_bytes);
+                     best.how.memory_cap_bytes, limits);
     from = steps_json(*start, steps);
     view.from = &from;
   }
@@ -398,7 +396,9 @@ void run(PlanFlags flags, bool in_short) {
     print(plan_json(view));
     return;
   }
-  if (start) print(steps_report(*start, steps, how.memory_cap_bytes, standard_output().width));
+  if (start)
+    print(steps_report(*start, steps, how.memory_cap_bytes, best.is_certain,
+                       standard_output().width));
   print(plan_report(view, standard_output()));
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -15,7 +14,6 @@
 #include "sim/cli/setup.h"
 #include "sim/cost/layout.h"
 #include "sim/plan/trainer.h"
-#include "sim/request/request.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -93,11 +91,12 @@ FlagValues settings_of(const std::string& text) {
 class Way {
  public:
   Way(const PlanFlags& question, const PlanStart& start, const PlanSpace& space,
-      std::int64_t memory_cap_bytes)
+      std::int64_t memory_cap_bytes, const PlanLimits& limits)
       : question_(question),
         start_(start),
         space_(space),
         memory_cap_bytes_(memory_cap_bytes),
+        limits_(limits),
         present_(start.imported.settings.begin(), start.imported.settings.end()) {}
 
   std::vector<PlanStep> to(const FlagValues& best) {
@@ -158,7 +157,7 @@ class Way {
     std::optional<Trial> found;
     for (const std::size_t first : left) {
       for (const std::size_t second : left) {
-        if (second < first) continue;
+        if (second < first || limits_.are_over()) continue;
         auto trial = attempt(now, best, {first, second});
         if (!trial || trial->outcome.time_ns >= before.time_ns) continue;
         const std::int64_t most = std::max(memory_cap_bytes_, before.memory_bytes);
@@ -273,6 +272,7 @@ class Way {
   const PlanStart& start_;
   const PlanSpace& space_;
   std::int64_t memory_cap_bytes_;
+  const PlanLimits& limits_;
   std::set<std::string> present_;  // the script's settings, as the steps before leave them
   std::vector<PlanStep> steps_;
 };
@@ -304,25 +304,13 @@ FlagsOutcome predicted(const PlanFlags& question, const FlagValues& layout) {
     return value.empty() ? Flag() : Flag(value);
   };
   costs.layout = flag("--layout");
-  PredictionRequest request;
-  request.costs = cost_request(costs);
   ScheduleFlags schedule;
   schedule.schedule = flag("--schedule");
   set_flags(schedule_flags_but_name(schedule), layout);
   schedule.microbatches.reset();
-  set_microbatches(costs.model.global_batch, request.costs, schedule);
-  if (const Flag passes = flag("--accumulate")) {
-    request.accumulate = parse_count(*passes, "--accumulate");
-    const int all = parse_count(*schedule.microbatches, "--global-batch");
-    if (all % request.accumulate != 0) {
-      throw input_error(
-          fmt::format("--accumulate {}: does not divide {}", *passes, plural(all, "microbatch")));
-    }
-    schedule.microbatches = std::to_string(all / request.accumulate);
-  }
-  request.schedule = choose_schedule(schedule, CostSource(request.costs).bytes_needed(false));
-  const Prediction prediction = prepare(std::move(request)).predict();
-  return {prediction.metrics.iteration_ends_ns.back(), prediction.peak_memory_bytes()};
+  const Flag passes = flag("--accumulate");
+  return outcome_of(cost_request(costs), costs.model.global_batch, std::move(schedule),
+                    passes ? parse_count(*passes, "--accumulate") : 1);
 }
 
 PlanStart read_start(PlanFlags& flags) {
@@ -407,15 +395,17 @@ PlanStart read_start(PlanFlags& flags) {
 
 std::vector<PlanStep> steps_to(const PlanFlags& question, const PlanStart& start,
                                const PlanSpace& space, const PlanPoint& best,
-                               const LayersOfStages& layers, std::int64_t memory_cap_bytes) {
+                               const LayersOfStages& layers, std::int64_t memory_cap_bytes,
+                               const PlanLimits& limits) {
   FlagValues flags =
       short_of(flag_values(fmt::format("{}", fmt::join(space.flags(best), " ")), "--from"));
   if (layers) flags["--layout"] = fmt::format("{}", fmt::join(*layers, ","));
-  return Way(question, start, space, memory_cap_bytes).to(flags);
+  return Way(question, start, space, memory_cap_bytes, limits).to(flags);
 }
 
 std::string steps_report(const PlanStart& start, const std::vector<PlanStep>& steps,
-                         std::int64_t memory_cap_bytes, int width) {
+                         std::int64_t memory_cap_bytes, bool is_certain, int width) {
+  const char* sure = is_certain ? " that is sure to fit" : "";
   const FlagsOutcome& first = steps.front().outcome;
   const FlagsOutcome& last = steps.back().outcome;
   const auto saved = [](const FlagsOutcome& before, const FlagsOutcome& after) {
@@ -427,12 +417,12 @@ std::string steps_report(const PlanStart& start, const std::vector<PlanStep>& st
                      format_bytes(first.memory_bytes),
                      first.memory_bytes > memory_cap_bytes ? ", which does not fit," : "");
   if (last.time_ns >= first.time_ns && first.memory_bytes <= memory_cap_bytes) {
-    return wrap(out + "no layout is faster.", width) + "\n\n";
+    return wrap(out + fmt::format("no layout{} was found that is faster.", sure), width) + "\n\n";
   }
   const double less = saved(first, last);
-  out = wrap(out + fmt::format("{} ({:.1f} % {}) and {} with the best layout that is sure to fit.",
+  out = wrap(out + fmt::format("{} ({:.1f} % {}) and {} with the best layout{}.",
                                format_time(last.time_ns), std::abs(less),
-                               less < 0 ? "more" : "less", format_bytes(last.memory_bytes)),
+                               less < 0 ? "more" : "less", format_bytes(last.memory_bytes), sure),
              width) +
         "\n";
   for (const Remark& one : start.assumed) {

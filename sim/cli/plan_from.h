@@ -41,16 +41,18 @@ struct PlanStep {
   FlagsOutcome outcome;
 };
 
-// The first is the start itself, which changes nothing; the last is `best`. Each is the one of all
-// that are left that saves most, with a memory that fits or is no larger than before; where none
-// saves anything alone, all that are left are one. `finish`: the layers of the best, if they are
-// its own.
+// The first is the start itself, which changes nothing; the last is `best`, with its own `layers`,
+// if it has some. Each is the one of all that are left that saves most, with a memory that fits or
+// is no larger than before; where none saves anything alone, or the time is over, all that are left
+// are one.
 std::vector<PlanStep> steps_to(const PlanFlags& question, const PlanStart& start,
                                const PlanSpace& space, const PlanPoint& best,
-                               const LayersOfStages& layers, std::int64_t memory_cap_bytes);
+                               const LayersOfStages& layers, std::int64_t memory_cap_bytes,
+                               const PlanLimits& limits);
 
+// `is_certain`: the last is sure to fit.
 std::string steps_report(const PlanStart& start, const std::vector<PlanStep>& steps,
-                         std::int64_t memory_cap_bytes, int width);
+                         std::int64_t memory_cap_bytes, bool is_certain, int width);
 Json steps_json(const PlanStart& start, const std::vector<PlanStep>& steps);
 
 }  // namespace pipesim::cli

@@ -51,13 +51,9 @@ FlagsOutcome outcome_with(PredictFlags flags, const FlagValues& changed) {
   model.is_row = true;
   set_flags(all_model_flags(model), changed);
   set_flags(schedule_flags_but_name(flags.schedule), changed);
-  PredictionRequest request;
-  request.costs = cost_request(flags.costs);
-  add_slow_ranks(flags.spread, request.costs);
-  set_microbatches(model.global_batch, request.costs, flags.schedule);
-  request.schedule = choose_schedule(flags.schedule, CostSource(request.costs).bytes_needed(false));
-  const Prediction prediction = prepare(std::move(request)).predict();
-  return {prediction.metrics.makespan_ns, prediction.peak_memory_bytes()};
+  CostRequest costs = cost_request(flags.costs);
+  add_slow_ranks(flags.spread, costs);
+  return outcome_of(std::move(costs), model.global_batch, flags.schedule);
 }
 
 void run(const PredictFlags& flags, const CommandLine& program) {

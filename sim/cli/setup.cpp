@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/cost/layout.h"
@@ -152,6 +153,25 @@ void set_microbatches(const Flag& global_batch, const CostRequest& costs, Schedu
                                     : read_schedule(*schedule.schedule).ranks();
   schedule.microbatches = microbatches_of(*global_batch, training->replicas(ranks),
                                           training->training.micro_batch_size);
+}
+
+FlagsOutcome outcome_of(CostRequest costs, const Flag& global_batch, ScheduleFlags schedule,
+                        int accumulate) {
+  set_microbatches(global_batch, costs, schedule);
+  if (accumulate > 1) {
+    const int all = parse_count(*schedule.microbatches, "--global-batch");
+    if (all % accumulate != 0) {
+      throw input_error(fmt::format("--accumulate {}: does not divide {}", accumulate,
+                                    plural(all, "microbatch")));
+    }
+    schedule.microbatches = std::to_string(all / accumulate);
+  }
+  PredictionRequest request;
+  request.accumulate = accumulate;
+  request.schedule = choose_schedule(schedule, CostSource(costs).bytes_needed(false));
+  request.costs = std::move(costs);
+  const Prediction prediction = prepare(std::move(request)).predict();
+  return {prediction.metrics.iteration_ends_ns.back(), prediction.peak_memory_bytes()};
 }
 
 CostRequest cost_request(const CostFlags& flags, std::optional<CostsFile> file, std::string name) {

@@ -54,6 +54,11 @@ void refuse_other_costs(const CostFlags& flags, std::string_view flag);
 // Sets the microbatches from --global-batch, if given.
 void set_microbatches(const Flag& global_batch, const CostRequest& costs, ScheduleFlags& schedule);
 
+// What a schedule comes to: an iteration, or `accumulate` of them with one step, which share the
+// microbatches of the global batch. Throws what predict refuses.
+FlagsOutcome outcome_of(CostRequest costs, const Flag& global_batch, ScheduleFlags schedule,
+                        int accumulate = 1);
+
 // The memory limit of a rank: as given, else that of the model's devices.
 std::optional<std::int64_t> memory_cap(const Flag& flag, const std::optional<CostModel>& model);
 
