@@ -126,8 +126,8 @@ def played(ranks, deps):
 def test_dependencies_give_the_makespan(folder, flags, monkeypatch):
     deps = []
     encode = et_file.write
-    monkeypatch.setattr(et_file, "write", lambda path, header, nodes: (
-        deps.append([node[2] for node in nodes]), encode(path, header, nodes)))
+    monkeypatch.setattr(et_file, "write", lambda path, ranks, nodes: (
+        deps.append([node[2] for node in nodes]), encode(path, ranks, nodes)))
     trace, ranks = written(folder, flags)
     assert played(ranks, deps) == trace["metadata"]["pipesim"]["makespan_ns"]
 
@@ -149,11 +149,12 @@ def test_has_what_simulators_ask_for(folder, flags):
 def test_collectives_meet_in_groups(folder):
     _, ranks = written(folder, MODEL)
     groups = json.loads((folder / "t.groups.json").read_text())
-    assert groups == {"1": [0, 3]}
-    tied = [[n["pg_name"] for n in own if "TIED" in n["name"]] for own in ranks]
-    assert tied == [["1"], [], [], ["1"]]
-    norms = [n for own in ranks for n in own if "NORM" in n["name"]]
-    assert len(norms) == 4 and all("pg_name" not in n and n["comm_type"] == 0 for n in norms)
+    of = {kind: [n["pg_name"] for own in ranks for n in own if kind in n["name"]]
+          for kind in ("TIED", "NORM")}
+    assert [len(set(names)) for names in of.values()] == [1, 1]
+    assert groups == {of["TIED"][0]: [0, 3], of["NORM"][0]: [0, 1, 2, 3]}
+    assert [[n["comm_type"] for n in own if "pg_name" in n] for own in ranks] == [[0, 0], [0], [0],
+                                                                                  [0, 0]]
 
 
 def test_exchanges_with_replicas_run_beside(folder):

@@ -11,16 +11,15 @@ licence), and what its feeder and ASTRA-sim (commit 518bd51) read:
   the trace, from `duration_micros`, whole microseconds; attribute `ns` is exact.
 - SEND and RECV are COMM_SEND_NODE and COMM_RECV_NODE. `comm_size` is at least 1, since ASTRA-sim
   refuses messages of 0 bytes; `bytes` is exact.
-- GRAD_NORM and REDUCE_TIED are COMM_COLL_NODEs: all-reduces of all ranks, or of group `pg_name` in
+- GRAD_NORM and REDUCE_TIED are COMM_COLL_NODEs: all-reduces of group `pg_name`, whose ranks are in
   PREFIX.groups.json (--comm-group-configuration), of the size in the trace's costs, or else 1.
 - What runs beside compute, such as an exchange with replicas, is a COMP_NODE with `is_cpu_op`.
-- `data_deps` are the previous action of the rank, the message that an action awaits, and exchanges
-  whose result it needs. There is no `num_ops` or `tensor_size`: roofline-enabled must be 0.
+- `data_deps` are the previous action of the rank, the message that an action awaits, and what runs
+  beside and is needed, unless the two overlap. Without `num_ops`, roofline-enabled must be 0.
 """
 
 import gzip
 import json
-import os
 import pathlib
 import re
 import statistics
@@ -48,7 +47,7 @@ def write(trace, prefix, iteration=None):
     """Writes one iteration, by default the first, of a trace of `pipesim --trace` or `pipeexec
     --trace`: a file's name, or its parsed JSON. Returns the names of the files. Ranks are the
     run's, replicas adjacent. Raises PipesimError if the trace is none or lacks something."""
-    path = "trace" if isinstance(trace, dict) else os.fspath(trace)
+    path = "trace" if isinstance(trace, dict) else str(trace)
     try:
         if not isinstance(trace, dict):
             data = pathlib.Path(path).read_bytes()
@@ -63,17 +62,15 @@ def write(trace, prefix, iteration=None):
             raise PipesimError(f"no iteration {iteration}")
         nodes = _nodes(sorted(events, key=lambda e: e["ts"]), meta["microbatches"])
         groups = _join_groups(nodes, meta.get("costs", {}))
-    except PipesimError as error:
-        raise PipesimError(f"{path}: {error}") from None
     except (EOFError, KeyError, OSError, TypeError, ValueError, zlib.error) as error:
-        raise PipesimError(f"{path}: no trace of a pipeline by pipesim: {error!r}") from None
+        what = error if isinstance(error, PipesimError) else f"no pipesim trace: {error!r}"
+        raise PipesimError(f"{path}: {what}") from None
     names = [f"{prefix}.{rank}.et" for rank in range(len(nodes))]
     for name, own in zip(names, nodes):
-        et_file.write(name, {"schema": "mlcommons/chakra 21585d8", "ranks": len(nodes),
-                             "nodes": len(own)},
-                      [(event["name"], kind, needs, round(event["ts"]), round(event["dur"]),
-                        {**attributes, "ns": round(event["dur"] * 1000)})
-                       for event, kind, needs, attributes in own])
+        et_file.write(name, len(nodes), [
+            (event["name"], kind, needs, round(event["ts"]), round(event["dur"]),
+             {**attributes, "ns": round(event["dur"] * 1000)})
+            for event, kind, needs, attributes in own])
     if groups:
         names.append(f"{prefix}.groups.json")
         pathlib.Path(names[-1]).write_text(json.dumps(groups))
@@ -103,6 +100,10 @@ def _nodes(events, microbatches):
             own.append([event, kind, set(needs), {"is_cpu_op": 0, **attributes}])
             return [len(own) - 1]
 
+        def ended(event, numbers):
+            return [n for n in numbers  # times are whole nanoseconds, in microseconds
+                    if own[n][0]["ts"] + own[n][0]["dur"] < event["ts"] + 0.0005]
+
         def transfers(side, parts, needs):
             found = []
             for stage, kind, microbatch in parts:
@@ -123,14 +124,14 @@ def _nodes(events, microbatches):
         for event in alone.get(rank, ()):
             parts, kind = _parts(event["name"]), event["args"]["kind"]
             if "occurrence" in event["args"] and kind != "RESHARD":
-                beside += add(event, COMP, last + beside[-1:], is_cpu_op=1)
+                after = ended(event, last) or [n for each in last for n in own[each][2]]
+                beside += add(event, COMP, after + beside[-1:], is_cpu_op=1)
                 if kind == "UNSHARD":
                     unshard[event["args"]["stage"]] = beside[-1]
                 continue
-            needs = last + [unshard[stage] for stage, _, _ in parts if stage in unshard]
-            if kind in ("REDUCE_TIED", "GRAD_NORM", "OPTIMIZER", "SAVE"):
-                needs += beside
-            needs += transfers("RECV", parts, last)
+            closes = kind in ("REDUCE_TIED", "GRAD_NORM", "OPTIMIZER", "SAVE")
+            awaited = beside if closes else [unshard[s] for s, _, _ in parts if s in unshard]
+            needs = last + ended(event, awaited) + transfers("RECV", parts, last)
             last = add(event, COLL if kind in ("REDUCE_TIED", "GRAD_NORM") else COMP, needs)
             transfers("SEND", parts, last)
     if sum(map(len, nodes)) != len(events):
@@ -143,32 +144,31 @@ def _sender(side, letter, stage):
 
 
 def _join_groups(nodes, costs):
-    """Completes collectives: one of a single rank is a COMP_NODE. Returns groups by name."""
+    """Completes collectives: one of a single rank is a COMP_NODE. Returns groups by name. All have
+    one: ASTRA-sim confuses collectives of its unnamed group with those of others."""
     met, groups = {}, {}
     for rank, node in ((r, n) for r, own in enumerate(nodes) for n in own if n[1] == COLL):
         args = node[0]["args"]
         replica = args.get("replica", 0) if args["kind"] == "REDUCE_TIED" else 0
         met.setdefault((args["kind"], replica), []).append((rank, node))
     for (kind, _), members in met.items():
-        n = len(members)
-        own = {"comm_type": ALL_REDUCE, "comm_size": 1}
-        of = costs.get("tied_gradients" if kind == "REDUCE_TIED" else "gradient_norm", {})
-        if n > 1:  # costs say what crosses each link: in a ring 2 (n - 1) / n of what is summed
-            own["comm_size"] = max(1, of.get("bytes", 0) * n // (2 * n - 2))
-        if n < len(nodes):
-            own["pg_name"] = str(len(groups) + 1)
-            groups.update({own["pg_name"]: [rank for rank, _ in members]} if n > 1 else {})
+        n, of = len(members), "tied_gradients" if kind == "REDUCE_TIED" else "gradient_norm"
+        if n == 1:
+            members[0][1][1] = COMP
+            continue
+        # Costs say what crosses each link: in a ring 2 (n - 1) / n of what is summed.
+        size = max(1, costs.get(of, {}).get("bytes", 0) * n // (2 * n - 2))
+        groups[str(len(groups) + 1)] = [rank for rank, _ in members]
         for _, node in members:
-            node[1:] = [COLL, node[2], {**node[3], **own}] if n > 1 else [COMP, node[2], node[3]]
+            node[3].update(comm_type=ALL_REDUCE, comm_size=size, pg_name=str(len(groups)))
     return groups
 
 
 def read(prefix):
     """Of each rank the list of its Actions, in order, from files that `write` made. Raises
     PipesimError with the file, and the byte or action, where something is wrong or missing."""
-    folder, base = os.path.split(os.fspath(prefix))
-    names = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
-    matches = map(re.compile(re.escape(base) + r"\.(\d+)\.et").fullmatch, names)
+    pattern = re.compile(re.escape(pathlib.Path(prefix).name) + r"\.(\d+)\.et")
+    matches = (pattern.fullmatch(path.name) for path in pathlib.Path(prefix).parent.glob("*"))
     found = {int(m[1]) for m in matches if m}
     program, count, ends = [], max(found, default=0) + 1, {}
     while len(program) < count:

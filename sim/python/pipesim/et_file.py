@@ -14,9 +14,10 @@ FIELDS = {"comm_src": 7, "comm_dst": 7, "comm_tag": 7, "comm_size": 9, "comm_typ
           "bytes": 9, "ranks": 9, "nodes": 9, "is_cpu_op": 27, "pg_name": 29, "schema": 29}
 
 
-def write(path, header, nodes):
-    """Writes a file. `header` and the last of each node, (name, NodeType, numbers of nodes it
-    needs, start and duration in microseconds, attributes), are dicts with keys of FIELDS."""
+def write(path, ranks, nodes):
+    """Writes the file of one of as many ranks. Nodes are (name, NodeType, numbers of nodes it
+    needs, start and duration in microseconds, attributes), the last a dict with keys of FIELDS."""
+    header = {"schema": "mlcommons/chakra 21585d8", "ranks": ranks, "nodes": len(nodes)}
     messages = [_field(1, b"0.0.4") + _attributes(2, header)]
     for at, (name, kind, needs, start, duration, attributes) in enumerate(nodes):
         needs = b"".join(map(_varint, sorted(needs)))
