@@ -235,6 +235,11 @@ def test_wrong_files_are_refused(folder):
     raises("nothing.0.et: missing", chakra.read, folder / "nothing")
     raises("x.0.et: missing", chakra.read, folder / "no" / "folder" / "x")
     chakra.write(predict(small.replace("2", "1"), folder / "u.json"), folder / "u")
+    chakra.write(predict(FREE[1], folder / "u.json"), prefix)  # has more ranks
+    chakra.write(folder / "t.json", prefix)
+    assert len(chakra.read(prefix)) == 3
+    (folder / "t.3.et").replace(folder / "t.2.et")
+    raises("t.2.et: of 4 ranks instead of 3", chakra.read, prefix)
     (folder / "u.2.et").replace(folder / "t.2.et")
     raises("has no other end", chakra.read, prefix)
 

@@ -167,18 +167,17 @@ def _join_groups(nodes, costs):
 def read(prefix):
     """Of each rank the list of its Actions, in order, from files that `write` made. Raises
     PipesimError with the file, and the byte or action, where something is wrong or missing."""
-    pattern = re.compile(re.escape(pathlib.Path(prefix).name) + r"\.(\d+)\.et")
-    matches = (pattern.fullmatch(path.name) for path in pathlib.Path(prefix).parent.glob("*"))
-    found = {int(m[1]) for m in matches if m}
-    program, count, ends = [], max(found, default=0) + 1, {}
-    while len(program) < count:
+    program, count, ends = [], None, {}
+    while len(program) != count:
         path = f"{prefix}.{len(program)}.et"
-        if len(program) not in found:
-            raise PipesimError(f"{path}: missing, of {count} ranks")
+        if not pathlib.Path(path).is_file():
+            raise PipesimError(f"{path}: missing" + (f", of {count} ranks" if count else ""))
         (header, *nodes), own = et_file.read(path), []
         if header.get("nodes") != len(nodes):
             raise PipesimError(f"{path}: {len(nodes)} actions instead of {header.get('nodes')}")
-        count = max(count, header.get("ranks", 0))
+        count = count or header.get("ranks")
+        if count != header.get("ranks") or not count:
+            raise PipesimError(f"{path}: of {header.get('ranks')} ranks instead of {count}")
         for node in nodes:
             parts = _parts(node["name"])
             if not parts or "ns" not in node:
