@@ -113,7 +113,7 @@ void read_model(const GoodputFlags& flags, GoodputJob& job,
   if (!of.model) return;
   std::vector<std::string> notes;
   const Model model = find_model(*of.model, &notes);
-  tell(notes);
+  tell(of, notes);
   job.name = model.name;
   saved_bytes = checkpoint_bytes(
       model, of.precision ? parse_precision(*of.precision, "--precision") : Precision::bf16);

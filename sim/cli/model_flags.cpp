@@ -138,7 +138,12 @@ void add_model_flags(CommandLine& command, ModelFlags& flags) {
 
 std::string first_model_flag(ModelFlags flags) { return first_given(all_model_flags(flags)); }
 
-void tell(const std::vector<std::string>& notes) {
+void tell(const ModelFlags& flags, const std::vector<std::string>& notes) {
+  if (flags.is_row) return;
+  if (flags.notes != nullptr) {
+    flags.notes->insert(flags.notes->end(), notes.begin(), notes.end());
+    return;
+  }
   for (const std::string& note : notes) complain(fmt::format("pipesim: note: {}\n", note));
 }
 
@@ -244,7 +249,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
     check_replicas(known);
     std::ranges::move(drop_without_effect(known), std::back_inserter(notes));
   }
-  if (!flags.is_row) tell(notes);
+  tell(flags, notes);
   return request;
 }
 

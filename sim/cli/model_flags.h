@@ -22,9 +22,10 @@ struct ModelFlags {
   bool sequence_parallel = false;
   bool fused_loss = false;
   bool separate_sums = false;
-  std::optional<Model> own_model;  // read already; `model` is its name
-  bool is_open = false;            // a plan's, whose layouts have the rest
-  bool is_row = false;             // of a table, whose reader prints the models' notes
+  std::optional<Model> own_model;             // read already; `model` is its name
+  bool is_open = false;                       // a plan's, whose layouts have the rest
+  bool is_row = false;                        // of a table, whose reader prints the models' notes
+  std::vector<std::string>* notes = nullptr;  // takes notes instead of standard error
 };
 
 std::vector<FlagHelp> all_model_flags(ModelFlags& flags);
@@ -39,8 +40,8 @@ std::vector<FlagHelp> option_flags(ModelFlags& flags);
 // The first of them that was given, or empty.
 std::string first_model_flag(ModelFlags flags);
 
-// Prints on standard error which settings of files are ignored.
-void tell(const std::vector<std::string>& notes);
+// Prints on standard error which settings of files are ignored, unless the flags say otherwise.
+void tell(const ModelFlags& flags, const std::vector<std::string>& notes);
 
 // Reads model and cluster, and prints their notes; throws an input error if flags lack others that
 // they need, or have no effect.

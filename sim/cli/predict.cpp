@@ -10,13 +10,10 @@
 #include "sim/cli/notes_report.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/plan.h"
+#include "sim/cli/prediction.h"
 #include "sim/cli/report.h"
-#include "sim/cli/save_flags.h"
 #include "sim/cli/setup.h"
 #include "sim/cli/spread_flags.h"
-#include "sim/engine/record_run.h"
-#include "sim/request/request.h"
-#include "sim/request/result_json.h"
 #include "sim/schedule/csv.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
@@ -28,22 +25,12 @@
 namespace pipesim::cli {
 namespace {
 
-struct PredictFlags {
-  ScheduleFlags schedule;
-  CostFlags costs;
-  SpreadFlags spread;
-  SaveFlags save;
-  Flag iterations, accumulate, memory_cap, trace, export_file, figure, layout_picture;
-  bool explain = false;
+// The flags of predict, and where its outputs go.
+struct Flags : PredictFlags {
+  Flag trace, export_file, figure, layout_picture;
   bool json = false;
   bool quiet = false;
 };
-
-// Memory to record a trace: per action its span and those of its transfers at both ends, and the
-// lines sorted for writing; per stage and rank their metadata.
-constexpr BytesNeeded trace_needs{std::int64_t{6} * (sizeof(Span) + 32), 0, 1800, 1500};
-// Memory for a result as JSON.
-constexpr BytesNeeded json_needs{0, 0, 0, 3600};
 
 // The iteration that is predicted with other flags of the model, or other numbers of the schedule.
 FlagsOutcome outcome_with(PredictFlags flags, const FlagValues& changed) {
@@ -56,7 +43,7 @@ FlagsOutcome outcome_with(PredictFlags flags, const FlagValues& changed) {
   return outcome_of(std::move(costs), model.global_batch, flags.schedule);
 }
 
-void run(const PredictFlags& flags, const CommandLine& program) {
+void run(const Flags& flags, const CommandLine& program) {
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
     throw input_error("--export: a schedule is written as plain CSV; omit .gz");
   }
@@ -73,32 +60,8 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   if (!schedule && model_flags.model && model_flags.cluster) {
     return plan_in_short(model_flags, flags.schedule, flags.memory_cap);
   }
-  PredictionRequest request;
-  request.costs = cost_request(flags.costs);
-  add_slow_ranks(flags.spread, request.costs);
-  if (flags.explain && !flags.costs.model.model) {
-    throw input_error("--explain: only a model breaks down time and memory; give --model");
-  }
-  if (flags.iterations) request.iterations = parse_count(*flags.iterations, "--iterations");
-  if (flags.accumulate) request.accumulate = parse_count(*flags.accumulate, "--accumulate");
-  if (flags.memory_cap) request.memory_cap_bytes = parse_bytes(*flags.memory_cap, "--memory-cap");
-  const bool on_streams = schedule && names_a_file(*schedule) && !schedule->ends_with(".csv");
-  BytesNeeded needed = CostSource(request.costs).bytes_needed(on_streams);
-  if (flags.trace) needed += trace_needs;
-  ask_for_saves(flags.save, request);
-  const int at_once = request.saves.any() ? iterations_of_effect(request) : request.accumulate;
-  needed = needed.times(std::max(request.iterations, at_once));
-  if (flags.json) needed += json_needs;
-  ScheduleFlags schedule_flags = flags.schedule;
-  set_microbatches(flags.costs.model.global_batch, request.costs, schedule_flags);
-  request.schedule = choose_schedule(schedule_flags, needed);
-  const auto* training = std::get_if<TrainingRequest>(&request.costs.costs);
-  if (training != nullptr && training->devices) {  // now that replicas are known
-    std::vector<std::string> notes;
-    training->with_ranks(request.schedule.schedule.ranks(), &notes);
-    tell(notes);
-  }
-  const PreparedPrediction prepared = prepare(std::move(request));
+  const AskedPrediction asked = prepare(flags, {flags.trace.has_value(), flags.json});
+  const PreparedPrediction& prepared = asked.prepared;
   const auto& [source, choice, model, cap, costs, options] = prepared;
   // Opened first: an output that can't be written fails before the work.
   std::optional<OutputFile> trace;
@@ -116,21 +79,15 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   progress->show(fmt::format("simulating {} actions",
                              format_count(choice.schedule.actions.size() * options.iterations)));
   const Prediction prediction = prepared.predict();
-  std::optional<SaveEffect> saves;
-  if (options.saves.any()) saves = save_effect(choice.schedule, costs, options);
-  const std::optional<SpreadQuestion> asked =
-      spread_question(flags.spread, source, choice.schedule.actions.size() * options.iterations);
-  std::optional<MakespanSpread> spread;
-  if (asked && (flags.json || !flags.quiet)) {
-    progress->show(fmt::format("simulating {}", plural(asked->seeds, "draw")));
-    spread = find_spread(choice.schedule, costs, options, *asked, true);
+  std::optional<PredictionDetails> details;
+  if (flags.json || !flags.quiet) {
+    if (asked.spread)
+      progress->show(fmt::format("simulating {}", plural(asked.spread->seeds, "draw")));
+    details = find_details(asked, prediction);
   }
   if (trace) {
     progress->show("writing the trace");
-    RecordedRun run = record_run(choice.schedule, costs, options);
-    run.about.costs_from = source.origin();
-    if (model) run.exchanges = tensor_exchanges(*model, source.shape_of(choice.schedule));
-    write_chrome_trace(run, *trace);
+    write_trace(prepared, *trace);
   }
   for (int rank = 0; exported && rank < choice.schedule.ranks(); ++rank) {
     exported->write(csv_row(choice.schedule.actions[rank]) + csv_line_end);
@@ -144,33 +101,23 @@ void run(const PredictFlags& flags, const CommandLine& program) {
   }
 
   progress.reset();
-  if (flags.quiet && !flags.json) return;
-  std::optional<Explanation> explanation;
-  if (flags.explain) {
-    const Prediction plain = prepared.predict_plain();
-    explanation = explain(*model, source.shape_of(choice.schedule), choice.schedule.microbatches,
-                          costs, plain.metrics, plain.memory, prepared.plain_spans());
-  }
-  std::optional<ScheduleRequest> generated;
-  if (choice.family != nullptr) generated = parse_request(schedule_flags);
-  const std::vector<Note> notes = find_notes(prepared, prediction, generated);
-  if (flags.json) {
-    print(result_json(choice.schedule, prediction, cap, model, explanation, spread, saves, notes));
-    return;
-  }
+  if (!details) return;
+  if (flags.json) return print(json_of(asked, prediction, *details));
   const Terminal terminal = standard_output();
   const OtherFlags other{[&](const FlagValues& changed) { return outcome_with(flags, changed); },
                          model_flags.global_batch.has_value(), model_flags.devices.has_value()};
-  print(report(prepared, prediction, saves, schedule_flags, program.arguments(), other, terminal));
-  print(notes_report(notes, terminal.width));
-  if (spread) {
-    print("\n" + spread_report(*spread, *asked, prediction.metrics.makespan_ns, terminal.width));
+  print(report(prepared, prediction, details->saves, asked.schedule, program.arguments(), other,
+               terminal));
+  print(notes_report(details->notes, terminal.width));
+  if (details->spread) {
+    print("\n" + spread_report(*details->spread, *asked.spread, prediction.metrics.makespan_ns,
+                               terminal.width));
   }
-  if (explanation) {
+  if (details->explanation) {
     const Throughput reached =
         throughput(*model, choice.schedule.microbatches, prediction.iteration_ns(),
-                   explanation->recomputed_blocks);
-    print("\n" + explanation_report(*model, *explanation, reached, *cap, terminal.width));
+                   details->explanation->recomputed_blocks);
+    print("\n" + explanation_report(*model, *details->explanation, reached, *cap, terminal.width));
   }
   if (trace)
     print(fmt::format("Trace: {} (open it in ui.perfetto.dev)\n", printable(trace->path())));
@@ -181,18 +128,15 @@ void run(const PredictFlags& flags, const CommandLine& program) {
 }  // namespace
 
 void set_up_predict(CommandLine& command) {
-  auto flags = std::make_shared<PredictFlags>();
+  auto flags = std::make_shared<Flags>();
   add_schedule_flags(command, flags->schedule, true);
   add_cost_flags(command, flags->costs);
-  add_save_flags(command, flags->save);
+  command.add_flags("Checkpoints", all_save_flags(flags->save));
   add_spread_flags(command, flags->spread);
+  command.add_flags("Output", extent_flags(*flags));
   command.add_flags(
       "Output",
-      {{"--iterations", &flags->iterations, "N", "consecutive iterations, no barrier; default 1"},
-       {"--accumulate", &flags->accumulate, "K", "optimizer step every K iterations; default 1"},
-       {"--memory-cap", &flags->memory_cap, "BYTES",
-        "memory limit per rank; default a model's device"},
-       {"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
+      {{"--trace", &flags->trace, "FILE.json[.gz]", "writes the timeline as a Chrome trace"},
        {"--export", &flags->export_file, "FILE.csv", "writes the schedule as PyTorch's CSV"},
        {"--figure", &flags->figure, "FILE.svg|FILE.png", "draws the timeline as a figure"},
        FlagHelp("--layout-picture", &flags->layout_picture, "[FILE.svg]",

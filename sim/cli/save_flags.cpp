@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -20,10 +18,11 @@ std::vector<FlagHelp> flags_beside_every(SaveFlags& flags) {
 
 }  // namespace
 
-void add_save_flags(CommandLine& command, SaveFlags& flags) {
-  command.add_flags("Checkpoints", {{"--checkpoint-every", &flags.every, "N",
-                                     "saves at the end of every N-th iteration"}});
-  command.add_flags("Checkpoints", flags_beside_every(flags));
+std::vector<FlagHelp> all_save_flags(SaveFlags& flags) {
+  std::vector<FlagHelp> all = flags_beside_every(flags);
+  all.insert(all.begin(),
+             {"--checkpoint-every", &flags.every, "N", "saves at the end of every N-th iteration"});
+  return all;
 }
 
 void ask_for_saves(const SaveFlags& flags, PredictionRequest& request) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/engine/save_effect.h"
 #include "sim/request/request.h"
@@ -14,7 +15,7 @@ struct SaveFlags {
   bool beside = false;
 };
 
-void add_save_flags(CommandLine& command, SaveFlags& flags);
+std::vector<FlagHelp> all_save_flags(SaveFlags& flags);
 
 // Sets what the flags ask for in the request.
 void ask_for_saves(const SaveFlags& flags, PredictionRequest& request);

@@ -81,6 +81,17 @@ std::vector<FlagHelp> schedule_flags_but_name(ScheduleFlags& flags) {
            "loop, v or each stage's rank; default loop or v"}};
 }
 
+std::vector<FlagHelp> cost_flags(CostFlags& flags) {
+  std::vector<FlagHelp> all = single_costs(flags);
+  all.insert(
+      all.end(),
+      {{"--p2p", &flags.p2p, "MODE", "how results travel, see below; default async", p2p_names},
+       {"--eager-limit", &flags.eager_limit, "BYTES", "smaller sends need no receiver; default 0"},
+       {"--costs", &flags.costs, "FILE.json", "costs from a file; format in traces/FORMAT.md"},
+       {"--layout", &flags.layout, "3,2,2,2", "layers per virtual stage, or Megatron's layout"}});
+  return all;
+}
+
 void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_name) {
   const std::string group = "Schedule";
   if (with_name) {
@@ -92,14 +103,7 @@ void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_na
 
 void add_cost_flags(CommandLine& command, CostFlags& flags, const std::string& of) {
   add_model_flags(command, flags.model);
-  const std::string group = "Costs, " + of;
-  command.add_flags(group, single_costs(flags));
-  command.add_flags(
-      group,
-      {{"--p2p", &flags.p2p, "MODE", "how results travel, see below; default async", p2p_names},
-       {"--eager-limit", &flags.eager_limit, "BYTES", "smaller sends need no receiver; default 0"},
-       {"--costs", &flags.costs, "FILE.json", "costs from a file; format in traces/FORMAT.md"},
-       {"--layout", &flags.layout, "3,2,2,2", "layers per virtual stage, or Megatron's layout"}});
+  command.add_flags("Costs, " + of, cost_flags(flags));
 }
 
 void set_flags(const std::vector<FlagHelp>& flags, const FlagValues& values) {
@@ -194,7 +198,7 @@ CostRequest cost_request(const CostFlags& flags, std::optional<CostsFile> file, 
     Training& training = request.replicas.emplace();
     read_replicas(flags.model.replicas, training);
     check_replicas(training);
-    tell(drop_without_effect(training));
+    tell(flags.model, drop_without_effect(training));
   } else if (!of_model.empty()) {
     if (flags.costs) {
       throw input_error(fmt::format("--costs and {} both give costs; keep one", of_model));

@@ -24,6 +24,8 @@ struct CostFlags {
 
 std::vector<FlagHelp> schedule_flags_but_name(ScheduleFlags& flags);
 void add_schedule_flags(CommandLine& command, ScheduleFlags& flags, bool with_name);
+// Those that are no model's.
+std::vector<FlagHelp> cost_flags(CostFlags& flags);
 // `of`: what costs, and each value of a list, are for.
 void add_cost_flags(
     CommandLine& command, CostFlags& flags,

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <vector>
 
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -13,13 +12,15 @@
 
 namespace pipesim::cli {
 
+std::vector<FlagHelp> all_spread_flags(SpreadFlags& flags) {
+  return {{"--jitter", &flags.jitter, "5%|measured",
+           "varies action times; reports the makespan's spread"},
+          {"--seeds", &flags.seeds, "N", "number of random draws; default 100"},
+          {"--slow-rank", &flags.slow_rank, "3:1.2", "rank 3 computes 1.2 times as long"}};
+}
+
 void add_spread_flags(CommandLine& command, SpreadFlags& flags) {
-  command.add_flags(
-      "Jitter and stragglers",
-      {{"--jitter", &flags.jitter, "5%|measured",
-        "varies action times; reports the makespan's spread"},
-       {"--seeds", &flags.seeds, "N", "number of random draws; default 100"},
-       {"--slow-rank", &flags.slow_rank, "3:1.2", "rank 3 computes 1.2 times as long"}});
+  command.add_flags("Jitter and stragglers", all_spread_flags(flags));
 }
 
 void add_slow_ranks(const SpreadFlags& flags, CostRequest& request) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/advice/spread.h"
 #include "sim/request/cost_source.h"
@@ -15,6 +16,7 @@ struct SpreadFlags {
   Flag jitter, slow_rank, seeds;
 };
 
+std::vector<FlagHelp> all_spread_flags(SpreadFlags& flags);
 void add_spread_flags(CommandLine& command, SpreadFlags& flags);
 
 // Adds the slow ranks to the request for costs.

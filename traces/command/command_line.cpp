@@ -17,6 +17,7 @@
 #include "traces/base/text.h"
 #include "traces/command/completion.h"
 #include "traces/command/manual.h"
+#include "traces/command/python_functions.h"
 #include "traces/print/terminal.h"
 
 namespace pipesim {
@@ -211,6 +212,8 @@ void CommandLine::write_manual(const std::string& folder) {
   page.commit();
   write_file(folder + "/" + name + ".bash", bash_completion(program));
   write_file(folder + "/_" + name, zsh_completion(program));
+  const std::string functions = python_functions(program);
+  if (!functions.empty()) write_file(folder + "/" + name + ".py", functions);
 }
 
 // The innermost command that was given.

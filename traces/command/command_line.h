@@ -125,7 +125,8 @@ class CommandLine {
   // reports.
   //
   // `--write-manual FOLDER`, which no help shows, is for the build of the program: it writes
-  // its manual page and its completions (manual.h, completion.h) into the folder.
+  // its manual page, its completions and Python functions (manual.h, completion.h,
+  // python_functions.h) into the folder.
   int run(int argc, char** argv, const std::function<void(const Error&)>& elsewhere = {});
 
  private:

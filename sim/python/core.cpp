@@ -1,0 +1,289 @@
+// The Python module pipesim._core: predictions and schedules in this process.
+//
+// It gives Python what the libraries return and decides nothing: texts of flags go in as the
+// command line has them, results come out as the same objects. Simulating runs without the GIL:
+// calls share nothing. Objects are immutable once made; arrays keep their spans alive.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sim/cli/prediction.h"
+#include "sim/cli/report.h"
+#include "sim/engine/record_run.h"
+#include "sim/schedule/csv.h"
+#include "sim/schedule/deadlock.h"
+#include "sim/schedule/program_text.h"
+#include "traces/base/error.h"
+#include "traces/base/large_vector.h"
+#include "traces/print/figure.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace pipesim::python {
+namespace {
+
+using cli::AskedPrediction;
+using cli::PredictFlags;
+
+using Spans = LargeVector<Span>;
+
+// One column of spans, without a copy: strided over them.
+template <typename T>
+nb::ndarray<nb::numpy, const T, nb::ndim<1>> column(const std::shared_ptr<const Spans>& spans,
+                                                    const T& first) {
+  static_assert(sizeof(Span) % sizeof(T) == 0);
+  auto* owner = new std::shared_ptr<const Spans>(spans);
+  const nb::capsule capsule(
+      owner, [](void* held) noexcept { delete static_cast<std::shared_ptr<const Spans>*>(held); });
+  return {&first, {spans->size()}, capsule, {std::int64_t{sizeof(Span) / sizeof(T)}}};
+}
+
+struct SpanColumns {
+  std::shared_ptr<const Spans> spans;  // at least one
+};
+
+class Predicted {
+ public:
+  Predicted(AskedPrediction asked, std::vector<std::string> remarks)
+      : asked_(std::move(asked)),
+        prediction_(asked_.prepared.predict()),
+        remarks_(std::move(remarks)) {}
+
+  const Prediction& prediction() const { return prediction_; }
+  const std::vector<std::string>& remarks() const { return remarks_; }
+  std::string json() const {
+    return cli::json_of(asked_, prediction_, cli::find_details(asked_, prediction_));
+  }
+  std::string svg() const {
+    return draw_figure({{"", {cli::timeline_of(asked_.prepared, prediction_)}, ""}},
+                       FigureForm::svg);
+  }
+  void write_trace(const std::string& path) const {
+    OutputFile file(path, path.ends_with(".gz"));
+    cli::write_trace(asked_.prepared, file);
+    file.commit();
+  }
+  // All iterations', computes and transfers.
+  SpanColumns spans() const {
+    const auto& prepared = asked_.prepared;
+    RecordedRun run = record_run(prepared.choice.schedule, prepared.costs, prepared.options);
+    auto spans = std::make_shared<Spans>(std::move(run.spans));
+    if (spans->empty()) throw work_error("the prediction has no spans");
+    return {std::move(spans)};
+  }
+
+ private:
+  AskedPrediction asked_;
+  Prediction prediction_;
+  std::vector<std::string> remarks_;
+};
+
+// Turns keywords into predictions. Making a list of all flags takes longer than a small prediction:
+// it is made once, and its texts are reset after each use.
+class Predictor {
+ public:
+  Predictor() {
+    for (const FlagHelp& flag : cli::answer_flags(flags_)) {
+      std::string keyword = flag.name.substr(2);
+      std::ranges::replace(keyword, '-', '_');
+      variables_.emplace(std::move(keyword), flag.value);
+    }
+  }
+
+  Predicted predict(const nb::dict& given) {
+    PredictFlags flags = read(given);
+    const nb::gil_scoped_release released;
+    std::vector<std::string> remarks;
+    flags.costs.model.notes = &remarks;
+    AskedPrediction asked = cli::prepare(flags, {});
+    return {std::move(asked), std::move(remarks)};
+  }
+
+ private:
+  PredictFlags read(const nb::dict& given) {
+    const std::scoped_lock lock(mutex_);
+    const PredictFlags none;
+    struct Reset {
+      PredictFlags& flags;
+      const PredictFlags& to;
+      ~Reset() { flags = to; }
+    } const reset{flags_, none};
+    for (const auto& [key, value] : given) {
+      const auto found = variables_.find(nb::cast<std::string>(key));
+      if (found == variables_.end()) {
+        throw input_error("predict has no keyword " + nb::cast<std::string>(key));
+      }
+      if (auto* const* text = std::get_if<Flag*>(&found->second)) {
+        **text = nb::cast<std::string>(value);
+      } else if (auto* const* is_on = std::get_if<bool*>(&found->second)) {
+        **is_on = true;
+      }
+    }
+    return flags_;
+  }
+
+  std::mutex mutex_;
+  PredictFlags flags_;
+  std::unordered_map<std::string, decltype(FlagHelp::value)> variables_;
+};
+
+// A list's actions as texts; those of one cell are joined by ';', as in a CSV.
+std::vector<std::vector<std::string>> rows_of(const Schedule& schedule) {
+  std::vector<std::vector<std::string>> rows;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    std::vector<std::string>& row = rows.emplace_back();
+    std::string text = csv_row(schedule.actions[rank]);
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      row.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return rows;
+}
+
+// Throws with the cycle if it would never end.
+Schedule that_ends(Schedule schedule) {
+  if (find_deadlock(schedule, SendMode::buffered)) throw_deadlock(schedule);
+  return schedule;
+}
+
+void add_spans(nb::module_& module) {
+  using Columns = const SpanColumns&;
+  nb::class_<SpanColumns>(module, "Spans")
+      .def("__len__", [](Columns all) { return all.spans->size(); })
+      .def_prop_ro(
+          "rank", [](Columns all) { return column(all.spans, all.spans->front().rank); },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "stage", [](Columns all) { return column(all.spans, all.spans->front().action.stage); },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "microbatch",
+          [](Columns all) { return column(all.spans, all.spans->front().action.microbatch); },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "kind",
+          [](Columns all) {
+            const auto& first = all.spans->front().action.kind;
+            return column(all.spans, reinterpret_cast<const std::uint8_t&>(first));
+          },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "iteration", [](Columns all) { return column(all.spans, all.spans->front().iteration); },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "start_ns", [](Columns all) { return column(all.spans, all.spans->front().start_ns); },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "end_ns", [](Columns all) { return column(all.spans, all.spans->front().end_ns); },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "input_sent_ns",
+          [](Columns all) { return column(all.spans, all.spans->front().input_sent_ns); },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "input_arrival_ns",
+          [](Columns all) { return column(all.spans, all.spans->front().input_arrival_ns); },
+          nb::rv_policy::reference)
+      .def_prop_ro(
+          "bytes", [](Columns all) { return column(all.spans, all.spans->front().bytes); },
+          nb::rv_policy::reference);
+}
+
+void add_predictions(nb::module_& module) {
+  using Release = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<Predicted>(module, "Predicted")
+      .def_prop_ro("makespan_ns",
+                   [](const Predicted& one) { return one.prediction().metrics.makespan_ns; })
+      .def_prop_ro("peak_memory_bytes",
+                   [](const Predicted& one) { return one.prediction().peak_memory_bytes(); })
+      .def_prop_ro("remarks", &Predicted::remarks)
+      .def("json", &Predicted::json, Release())
+      .def("svg", &Predicted::svg, Release())
+      .def("spans", &Predicted::spans, Release())
+      .def("write_trace", &Predicted::write_trace, "path"_a, Release());
+  nb::class_<Predictor>(module, "Predictor")
+      .def(nb::init<>())
+      .def("predict", &Predictor::predict, "texts"_a);
+}
+
+void add_schedules(nb::module_& module) {
+  nb::class_<Schedule>(module, "Schedule")
+      .def_ro("name", &Schedule::name)
+      .def_ro("microbatches", &Schedule::microbatches)
+      .def_prop_ro("ranks", &Schedule::ranks)
+      .def_prop_ro("rank_of_stage",
+                   [](const Schedule& one) {
+                     std::vector<int> ranks;
+                     for (int stage = 0; stage < one.stages(); ++stage) {
+                       ranks.push_back(one.placement.rank_of(stage));
+                     }
+                     return ranks;
+                   })
+      .def("rows", &rows_of)
+      .def("csv", &to_csv);
+  module.def(
+      "family",
+      [](std::string name, std::string stages, std::string microbatches,
+         std::optional<std::string> virtual_stages, std::optional<std::string> group,
+         std::optional<std::string> placement, bool overlap_experts) {
+        const nb::gil_scoped_release released;
+        return choose_schedule({std::move(name), std::move(stages), std::move(microbatches),
+                                std::move(virtual_stages), std::move(group), std::move(placement),
+                                overlap_experts},
+                               BytesNeeded{})
+            .schedule;
+      },
+      "name"_a, "stages"_a, "microbatches"_a, "virtual_stages"_a = nb::none(),
+      "group"_a = nb::none(), "placement"_a = nb::none(), "overlap_experts"_a = false);
+  module.def(
+      "parse",
+      [](const std::string& text, const std::string& name) {
+        return that_ends(parse_schedule(text, name));
+      },
+      "text"_a, "name"_a, nb::call_guard<nb::gil_scoped_release>());
+  module.def(
+      "read", [](const std::string& path) { return that_ends(read_schedule(path)); }, "path"_a,
+      nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace
+}  // namespace pipesim::python
+
+NB_MODULE(_core, module) {
+  using namespace pipesim;
+  module.attr("__version__") = PIPESIM_VERSION;
+  std::vector<std::string> kinds;
+  for (int kind = 0; kind < kind_count; ++kind) {
+    kinds.emplace_back(kind_name(static_cast<Kind>(kind)));
+  }
+  module.attr("kinds") = nb::cast(kinds);
+  nb::register_exception_translator(
+      [](const std::exception_ptr& thrown, void* type) {
+        try {
+          std::rethrow_exception(thrown);
+        } catch (const nb::python_error&) {
+          throw;
+        } catch (const nb::builtin_exception&) {
+          throw;
+        } catch (const std::exception& error) {
+          PyErr_SetString(static_cast<PyObject*>(type), as_error(error).what());
+        }
+      },
+      nb::module_::import_("pipesim.errors").attr("PipesimError").ptr());
+  python::add_spans(module);
+  python::add_predictions(module);
+  python::add_schedules(module);
+}

@@ -1,0 +1,24 @@
+"""pipesim in Python: predicts, plans and explains pipeline-parallel training.
+
+    import pipesim
+
+    predicted = pipesim.predict(schedule="1f1b", stages=4, microbatches=8)
+    predicted.makespan_ns, predicted.bubble_fraction.span
+
+Functions are the commands of `pipesim`, keywords their flags: `help(pipesim.plan)` lists them.
+Results have the names of its JSON as attributes; errors are PipesimError with its sentence.
+pipesim.torch records runs of PyTorch and splits its models; pipesim.device measures a device.
+"""
+
+from ._core import __version__
+from .commands import (calibrate, compare, feed, fit, goodput, import_, partition, plan, predict,
+                       report, schedules, whatif)
+from .errors import PipesimError, PipesimWarning
+from .prediction import Prediction, Spans
+from .schedule import Schedule
+
+__all__ = [
+    "PipesimError", "PipesimWarning", "Prediction", "Schedule", "Spans", "__version__", "calibrate",
+    "compare", "feed", "fit", "goodput", "import_", "partition", "plan", "predict", "report",
+    "schedules", "whatif",
+]
