@@ -5,6 +5,7 @@
 #include "sim/advice/candidates.h"
 #include "sim/cost/recut.h"
 #include "sim/engine/simulate.h"
+#include "sim/request/request.h"
 #include "sim/schedule/csv.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/lower.h"
@@ -74,6 +75,20 @@ void check_deadlock(benchmark::State& state) {
   state.SetLabel(std::string(send_mode_name(mode)));
 }
 
+// What a caller of the libraries does for one prediction.
+void predict_whole(benchmark::State& state) {
+  ScheduleRequest asked{"1f1b", static_cast<int>(state.range(0)),
+                        static_cast<int>(state.range(1))};
+  std::int64_t actions = 0;
+  for (auto _ : state) {
+    PredictionRequest request;
+    request.schedule = choose_schedule(asked);
+    actions = request.schedule.schedule.actions.size();
+    benchmark::DoNotOptimize(prepare(std::move(request)).predict().metrics.makespan_ns);
+  }
+  per_action(state, actions);
+}
+
 // Every family on the same model, without the report.
 void compare_schedules(benchmark::State& state) {
   Sweep sweep;
@@ -100,6 +115,7 @@ BENCHMARK(evaluate)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(evaluate_replicas)->ArgsProduct({{64}, {1024}, {1, 8}})->Unit(benchmark::kMillisecond);
 BENCHMARK(compare_schedules)->Args({16, 128})->Unit(benchmark::kMillisecond);
+BENCHMARK(predict_whole)->Args({8, 64})->Unit(benchmark::kMicrosecond);
 BENCHMARK(read_csv_text)->Args({64, 7813})->Unit(benchmark::kMillisecond);
 BENCHMARK(check_deadlock)->ArgsProduct({{64}, {2604}, {0, 1, 2, 3}})->Unit(benchmark::kMillisecond);
 

@@ -25,7 +25,7 @@ step() {
 
 build_packages=(g++ cmake ninja-build libfmt-dev rapidjson-dev libcli11-dev
   libtomlplusplus-dev libstb-dev zlib1g-dev libxxhash-dev libasio-dev libopenmpi-dev openmpi-bin libdnnl-dev qtbase5-dev)
-test_packages=(nlohmann-json3-dev libgtest-dev libbenchmark-dev clang clang-format libclang-rt-dev lld iproute2 python3
+test_packages=(nlohmann-json3-dev libgtest-dev libbenchmark-dev clang clang-format libclang-rt-dev lld iproute2 python3 python3-dev python3-venv
   groff-base zsh)
 # An oracle for the tests and a peer for the benchmarks.
 peer_packages=(libsimgrid-dev)

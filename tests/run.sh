@@ -13,10 +13,11 @@ passed=0
 skipped=0
 
 # skip WHAT AND WHY: said when it happens, and counted at the end. Only what needs a GPU or its
-# compiler may be, and two hosts where the system lets nobody make network namespaces.
+# compiler may be, two hosts where the system lets nobody make network namespaces, and the Python
+# package where pip finds no index.
 skip() {
   case "$1" in
-    "the module for "* | gpu_device_test,* | *"two hosts ("*) ;;
+    "the module for "* | gpu_device_test,* | *"two hosts ("* | "the Python package ("*) ;;
     *) echo "may not be skipped: $1" && exit 1 ;;
   esac
   echo "skipped: $1"
@@ -39,7 +40,8 @@ cuda() {
 configure() {
   local werror=OFF
   if [ "$1" = release ] && [ "${CI:-}" = true ]; then werror=ON; fi
-  cmake --preset "$1" -DPIPESIM_WERROR=$werror -DPIPESIM_CUDA=$cuda -DCMAKE_CUDA_ARCHITECTURES=90
+  cmake --preset "$1" -DPIPESIM_WERROR=$werror -DPIPESIM_CUDA=$cuda -DCMAKE_CUDA_ARCHITECTURES=90 \
+    -DPIPESIM_PYTHON=$python
 }
 
 # The release build leaves nothing out but what its compiler for GPUs is missing for, and, where the
@@ -75,6 +77,11 @@ run_tests() {
   fi
 }
 
+# What the Python package is built and tested with, in an environment of its own.
+python_tools() {
+  python3 -m venv build/venv && build/venv/bin/pip install -q nanobind numpy pandas pytest
+}
+
 check_format() {
   find . -path ./build -prune -o \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) -print |
     xargs clang-format --dry-run --Werror
@@ -82,6 +89,13 @@ check_format() {
 
 cuda=$(cuda)
 step "install packages" install "${build_packages[@]}" "${test_packages[@]}" "${peer_packages[@]}"
+if python_tools >$log_folder/python-tools.log 2>&1; then
+  python=ON
+  export VIRTUAL_ENV=$PWD/build/venv PATH=$PWD/build/venv/bin:$PATH
+else
+  python=OFF
+  skip "the Python package (no nanobind by pip: $log_folder/python-tools.log)"
+fi
 step "formatting" check_format
 step "configure: release" configure_all
 step "quickstart" bash examples/quickstart.sh

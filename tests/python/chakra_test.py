@@ -1,7 +1,7 @@
 """Chakra's files: what was written is read back, is what the real schema says, and plays back.
 
-PIPESIM names the program. CHAKRA_SCHEMA, if set, names schema/protobuf/et_def.proto of
-mlcommons/chakra, for which protobuf and grpcio-tools must be installed.
+CHAKRA_SCHEMA, if set, names schema/protobuf/et_def.proto of mlcommons/chakra, for which protobuf and
+grpcio-tools must be installed.
 """
 
 import collections
@@ -16,12 +16,10 @@ import tempfile
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "sim" / "python"))
-from pipesim import chakra, et_file  # noqa: E402
-from pipesim.errors import PipesimError  # noqa: E402
+import pipesim
+from pipesim import PipesimError, chakra, et_file
 
-PIPESIM = os.environ.get("PIPESIM")
-pytestmark = pytest.mark.skipif(not PIPESIM, reason="PIPESIM does not name the program")
+PIPESIM = pipesim.program.path()
 FREE = [
     "--schedule gpipe --stages 3 --microbatches 5",
     "--schedule 1f1b --stages 4 --microbatches 8 --forward 1234567ns --backward 3ms",
@@ -163,6 +161,7 @@ def test_exchanges_with_replicas_run_beside(folder):
     assert beside == {"UNSHARD", "REDUCE_GRAD"}
 
 
+@pytest.mark.peer
 def test_is_the_real_schema(folder):
     schema = os.environ.get("CHAKRA_SCHEMA")
     if not schema:

@@ -20,15 +20,18 @@ licence), and what its feeder and ASTRA-sim (commit 518bd51) read:
 
 import gzip
 import json
+import os
 import pathlib
 import re
 import statistics
+import tempfile
 import zlib
 from typing import NamedTuple, Optional
 
 from pipesim import et_file
 from pipesim.errors import PipesimError
 from pipesim.et_file import ALL_REDUCE, COLL, COMP, RECV, SEND
+from pipesim.prediction import Prediction
 
 ACTION = re.compile(r"(\d+)([A-Z_]*[A-Z])(\d*)")
 
@@ -45,8 +48,12 @@ class Action(NamedTuple):
 
 def write(trace, prefix, iteration=None):
     """Writes one iteration, by default the first, of a trace of `pipesim --trace` or `pipeexec
-    --trace`: a file's name, or its parsed JSON. Returns the names of the files. Ranks are the
+    --trace`: a file's name, its parsed JSON, or a Prediction. Returns the names of the files. Ranks are the
     run's, replicas adjacent. Raises PipesimError if the trace is none or lacks something."""
+    if isinstance(trace, Prediction):
+        with tempfile.TemporaryDirectory(prefix="pipesim-") as folder:
+            trace.write_trace(made := os.path.join(folder, "trace.json"))
+            return write(made, prefix, iteration)
     path = "trace" if isinstance(trace, dict) else str(trace)
     try:
         if not isinstance(trace, dict):
