@@ -77,8 +77,7 @@ void check_deadlock(benchmark::State& state) {
 
 // What a caller of the libraries does for one prediction.
 void predict_whole(benchmark::State& state) {
-  ScheduleRequest asked{"1f1b", static_cast<int>(state.range(0)),
-                        static_cast<int>(state.range(1))};
+  ScheduleRequest asked{"1f1b", static_cast<int>(state.range(0)), static_cast<int>(state.range(1))};
   std::int64_t actions = 0;
   for (auto _ : state) {
     PredictionRequest request;

@@ -136,7 +136,13 @@ void add_model_flags(CommandLine& command, ModelFlags& flags) {
                     all_model_flags(flags));
 }
 
-std::string first_model_flag(ModelFlags flags) { return first_given(all_model_flags(flags)); }
+std::string first_model_flag(const ModelFlags& flags) {
+  ModelFlags none;
+  none.notes = flags.notes;
+  if (flags == none) return {};  // making their list takes longer than a small prediction
+  ModelFlags given = flags;
+  return first_given(all_model_flags(given));
+}
 
 void tell(const ModelFlags& flags, const std::vector<std::string>& notes) {
   if (flags.is_row) return;

@@ -26,6 +26,8 @@ struct ModelFlags {
   bool is_open = false;                       // a plan's, whose layouts have the rest
   bool is_row = false;                        // of a table, whose reader prints the models' notes
   std::vector<std::string>* notes = nullptr;  // takes notes instead of standard error
+
+  bool operator==(const ModelFlags&) const = default;
 };
 
 std::vector<FlagHelp> all_model_flags(ModelFlags& flags);
@@ -38,7 +40,7 @@ std::vector<std::string> recompute_names();
 std::vector<FlagHelp> option_flags(ModelFlags& flags);
 
 // The first of them that was given, or empty.
-std::string first_model_flag(ModelFlags flags);
+std::string first_model_flag(const ModelFlags& flags);
 
 // Prints on standard error which settings of files are ignored, unless the flags say otherwise.
 void tell(const ModelFlags& flags, const std::vector<std::string>& notes);

@@ -26,12 +26,11 @@ std::vector<FlagHelp> all_save_flags(SaveFlags& flags) {
 }
 
 void ask_for_saves(const SaveFlags& flags, PredictionRequest& request) {
+  if (flags == SaveFlags()) return;
   if (!flags.every) {
     SaveFlags given = flags;
-    if (const std::string name = first_given(flags_beside_every(given)); !name.empty()) {
-      throw input_error(name + " is only for checkpoints; give --checkpoint-every, too");
-    }
-    return;
+    throw input_error(first_given(flags_beside_every(given)) +
+                      " is only for checkpoints; give --checkpoint-every, too");
   }
   if (flags.copy && !flags.beside) {
     throw input_error(

@@ -13,6 +13,8 @@ namespace pipesim::cli {
 struct SaveFlags {
   Flag every, storage, bytes, copy;
   bool beside = false;
+
+  bool operator==(const SaveFlags&) const = default;
 };
 
 std::vector<FlagHelp> all_save_flags(SaveFlags& flags);

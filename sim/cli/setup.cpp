@@ -190,11 +190,13 @@ CostRequest cost_request(const CostFlags& flags, std::optional<CostsFile> file, 
     layout = parse_layout(*flags.layout);
     request.layout = layout->layers;
   }
-  ModelFlags of_no_replicas = flags.model;
-  of_no_replicas.replicas = {};
-  const bool only_replicas = first_model_flag(of_no_replicas).empty();
   const std::string of_model = first_model_flag(flags.model);
-  if (flags.costs && only_replicas && !of_model.empty()) {
+  const auto only_replicas = [&] {
+    ModelFlags others = flags.model;
+    others.replicas = {};
+    return first_model_flag(others).empty();
+  };
+  if (flags.costs && !of_model.empty() && only_replicas()) {
     Training& training = request.replicas.emplace();
     read_replicas(flags.model.replicas, training);
     check_replicas(training);

@@ -15,6 +15,8 @@ namespace pipesim {
 // Texts as given; absent if they were not.
 struct ReplicaFlags {
   std::optional<std::string> data_parallel, zero, shard_over, gather, bucket_bytes;
+
+  bool operator==(const ReplicaFlags&) const = default;
 };
 
 // Sets those that are given in a training; "off" means no buckets. check_replicas() checks whether

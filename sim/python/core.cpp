@@ -7,11 +7,13 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -55,13 +57,10 @@ struct SpanColumns {
 
 class Predicted {
  public:
-  Predicted(AskedPrediction asked, std::vector<std::string> remarks)
-      : asked_(std::move(asked)),
-        prediction_(asked_.prepared.predict()),
-        remarks_(std::move(remarks)) {}
+  explicit Predicted(const PredictFlags& flags)
+      : asked_(cli::prepare(flags, {})), prediction_(asked_.prepared.predict()) {}
 
   const Prediction& prediction() const { return prediction_; }
-  const std::vector<std::string>& remarks() const { return remarks_; }
   std::string json() const {
     return cli::json_of(asked_, prediction_, cli::find_details(asked_, prediction_));
   }
@@ -86,14 +85,13 @@ class Predicted {
  private:
   AskedPrediction asked_;
   Prediction prediction_;
-  std::vector<std::string> remarks_;
 };
 
 // Turns keywords into predictions. Making a list of all flags takes longer than a small prediction:
-// it is made once, and its texts are reset after each use.
+// it is made once, and its texts are removed after each use.
 class Predictor {
  public:
-  Predictor() {
+  explicit Predictor(nb::object warning) : warning_(std::move(warning)) {
     for (const FlagHelp& flag : cli::answer_flags(flags_)) {
       std::string keyword = flag.name.substr(2);
       std::ranges::replace(keyword, '-', '_');
@@ -101,41 +99,69 @@ class Predictor {
     }
   }
 
-  Predicted predict(const nb::dict& given) {
-    PredictFlags flags = read(given);
-    const nb::gil_scoped_release released;
+  // None where a keyword or the type of a value is not known here.
+  std::unique_ptr<Predicted> predict(const nb::dict& given) {
+    std::optional<PredictFlags> flags = read(given);
+    if (!flags) return nullptr;
     std::vector<std::string> remarks;
-    flags.costs.model.notes = &remarks;
-    AskedPrediction asked = cli::prepare(flags, {});
-    return {std::move(asked), std::move(remarks)};
+    flags->costs.model.notes = &remarks;
+    std::unique_ptr<Predicted> predicted;
+    {
+      const nb::gil_scoped_release released;
+      predicted = std::make_unique<Predicted>(*flags);
+    }
+    for (const std::string& remark : remarks) {
+      if (PyErr_WarnEx(warning_.ptr(), remark.c_str(), 2) != 0) throw nb::python_error();
+    }
+    return predicted;
   }
 
  private:
-  PredictFlags read(const nb::dict& given) {
-    const std::scoped_lock lock(mutex_);
-    const PredictFlags none;
-    struct Reset {
-      PredictFlags& flags;
-      const PredictFlags& to;
-      ~Reset() { flags = to; }
-    } const reset{flags_, none};
-    for (const auto& [key, value] : given) {
-      const auto found = variables_.find(nb::cast<std::string>(key));
-      if (found == variables_.end()) {
-        throw input_error("predict has no keyword " + nb::cast<std::string>(key));
-      }
-      if (auto* const* text = std::get_if<Flag*>(&found->second)) {
+  using Variable = decltype(FlagHelp::value);
+
+  static bool set(const Variable& variable, nb::handle value) {
+    if (auto* const* text = std::get_if<Flag*>(&variable)) {
+      if (PyUnicode_CheckExact(value.ptr()) != 0) {
         **text = nb::cast<std::string>(value);
-      } else if (auto* const* is_on = std::get_if<bool*>(&found->second)) {
-        **is_on = true;
+      } else if (PyLong_CheckExact(value.ptr()) != 0) {
+        **text = nb::cast<std::string>(nb::str(value));
+      } else {
+        return value.is_none();
       }
+    } else if (auto* const* is_on = std::get_if<bool*>(&variable)) {
+      **is_on = value.ptr() == Py_True;
+      return **is_on || value.ptr() == Py_False || value.is_none();
     }
-    return flags_;
+    return true;
   }
 
+  static void remove(const Variable& variable) {
+    if (auto* const* text = std::get_if<Flag*>(&variable)) (*text)->reset();
+    if (auto* const* is_on = std::get_if<bool*>(&variable)) **is_on = false;
+  }
+
+  std::optional<PredictFlags> read(const nb::dict& given) {
+    const std::scoped_lock lock(mutex_);
+    std::vector<const Variable*> used;
+    bool known = true;
+    for (const auto& [key, value] : given) {
+      const auto found = variables_.find(nb::cast<const char*>(key));
+      known = found != variables_.end();
+      if (!known) break;
+      used.push_back(&found->second);
+      known = set(found->second, value);
+      if (!known) break;
+    }
+    std::optional<PredictFlags> flags;
+    if (known) flags = flags_;
+    for (const Variable* one : used) remove(*one);
+    return flags;
+  }
+
+  nb::object warning_;
   std::mutex mutex_;
   PredictFlags flags_;
-  std::unordered_map<std::string, decltype(FlagHelp::value)> variables_;
+  std::unordered_map<std::string, Variable> variables_;
 };
 
 // A list's actions as texts; those of one cell are joined by ';', as in a CSV.
@@ -209,14 +235,13 @@ void add_predictions(nb::module_& module) {
                    [](const Predicted& one) { return one.prediction().metrics.makespan_ns; })
       .def_prop_ro("peak_memory_bytes",
                    [](const Predicted& one) { return one.prediction().peak_memory_bytes(); })
-      .def_prop_ro("remarks", &Predicted::remarks)
       .def("json", &Predicted::json, Release())
       .def("svg", &Predicted::svg, Release())
       .def("spans", &Predicted::spans, Release())
       .def("write_trace", &Predicted::write_trace, "path"_a, Release());
   nb::class_<Predictor>(module, "Predictor")
-      .def(nb::init<>())
-      .def("predict", &Predictor::predict, "texts"_a);
+      .def(nb::init<nb::object>(), "warning"_a)
+      .def("predict", &Predictor::predict, "keywords"_a);
 }
 
 void add_schedules(nb::module_& module) {

@@ -10,12 +10,23 @@ Results have the names of its JSON as attributes; errors are PipesimError with i
 pipesim.torch records runs of PyTorch and splits its models; pipesim.device measures a device.
 """
 
+from typing import TYPE_CHECKING
+
+from . import commands
 from ._core import __version__
-from .commands import (calibrate, compare, feed, fit, goodput, import_, partition, plan, predict,
-                       report, schedules, whatif)
+from .commands import (calibrate, compare, feed, fit, goodput, import_, partition, plan, report,
+                       schedules, whatif)
 from .errors import PipesimError, PipesimWarning
 from .prediction import Prediction, Spans
 from .schedule import Schedule
+
+if TYPE_CHECKING:
+    from .commands import predict
+else:
+    from .prediction import predict
+
+    predict.__doc__ = commands.predict.__doc__
+    predict.__wrapped__ = commands.predict  # whose keywords are shown
 
 __all__ = [
     "PipesimError", "PipesimWarning", "Prediction", "Schedule", "Spans", "__version__", "calibrate",

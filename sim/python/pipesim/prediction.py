@@ -2,7 +2,6 @@
 
 import html
 import json
-import warnings
 from typing import TYPE_CHECKING, Any, Dict
 
 from . import _core
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     import numpy
     import pandas
 
-_predictor = _core.Predictor()
+_predictor = _core.Predictor(PipesimWarning)
 
 
 class Spans:
@@ -69,10 +68,10 @@ class Prediction:
     In a notebook it shows itself as a picture.
     """
 
+    __slots__ = ("_core", "_result", "_spans")
+
     def __init__(self, core: Any):
         self._core = core
-        self._result: Any = None
-        self._spans: Any = None
 
     @property
     def makespan_ns(self) -> int:
@@ -87,7 +86,7 @@ class Prediction:
     @property
     def result(self) -> Record:
         """All of the JSON's object."""
-        if self._result is None:
+        if not hasattr(self, "_result"):
             self._result = json.loads(self._core.json(), object_hook=Record)
         return self._result
 
@@ -102,7 +101,7 @@ class Prediction:
     @property
     def spans(self) -> Spans:
         """Every action and transfer, simulated once more and kept."""
-        if self._spans is None:
+        if not hasattr(self, "_spans"):
             self._spans = Spans(self._core.spans())
         return self._spans
 
@@ -132,9 +131,17 @@ class Prediction:
         return f"<p>{html.escape(repr(self)[1:-1])}</p>{self.svg()}"
 
 
-def predict(texts: Dict[str, str]) -> Prediction:
-    """A prediction for texts of flags by keyword."""
-    core = _predictor.predict(texts)
-    for remark in core.remarks:
-        warnings.warn(remark, PipesimWarning, stacklevel=4)
-    return Prediction(core)
+def predict_texts(keywords: Dict[str, Any]) -> Any:
+    """A prediction for texts, integers and switches; None if there are other values."""
+    core = _predictor.predict(keywords)
+    return None if core is None else Prediction(core)
+
+
+def predict(**given: Any) -> Prediction:
+    # The usual case at once: the function with all keywords takes longer than a small prediction.
+    core = _predictor.predict(given)
+    if core is not None:
+        return Prediction(core)
+    from . import commands
+
+    return commands.predict(**given)

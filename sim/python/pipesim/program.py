@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import answers
 from .errors import PipesimError, PipesimWarning
-from .prediction import Prediction, predict
+from .prediction import Prediction, predict_texts
 from .schedule import Schedule
 
 # A text as the command line has it ("12ms", "1.5GiB"), a number, a path, a list of these, a duration;
@@ -76,14 +76,10 @@ class _Words:
             return str(value)
         raise PipesimError(f"{keyword}: a {type(value).__name__} is no text, number, path or list")
 
-    def flags(self, given: Mapping[str, Any]) -> Dict[str, str]:
-        """Texts by keyword, of what was given; "" of a switch."""
-        texts = {}
-        for keyword, value in given.items():
-            if value is None or value is False:
-                continue
-            texts[keyword] = "" if value is True else self.text(keyword, value)
-        return texts
+    def flags(self, given: Mapping[str, Any]) -> Dict[str, Union[str, bool]]:
+        """Texts by keyword, of what was given; True of a switch."""
+        return {keyword: value is True or self.text(keyword, value)
+                for keyword, value in given.items() if value is not None and value is not False}
 
     def mended(self, sentence: str) -> str:
         for made, name in self._names.items():
@@ -107,11 +103,11 @@ def _run(command: str, words: List[str], files: _Words) -> str:
     return files.mended(done.stdout)
 
 
-def _flag_words(texts: Mapping[str, str]) -> List[str]:
+def _flag_words(texts: Mapping[str, Union[str, bool]]) -> List[str]:
     words = []
     for keyword, text in texts.items():
         flag = "--" + keyword.rstrip("_").replace("_", "-")
-        words.append(f"{flag}={text}" if text else flag)
+        words.append(flag if text is True else f"{flag}={text}")
     return words
 
 
@@ -135,7 +131,7 @@ def answer(command: str, arguments: Sequence[Any], given: Dict[str, Any]) -> Any
         for output in _outputs:
             texts.pop(output, None)
         try:
-            return predict(texts)
+            return predict_texts(texts)
         except PipesimError as error:
             raise PipesimError(files.mended(str(error))) from None
     named = [files.text(command, one) for one in arguments if one is not None]
