@@ -233,6 +233,13 @@ void run_command(const Flags& flags, const std::optional<Launch>& launch) {
     if (stopped_by != 0) std::exit(128 + stopped_by);
     return;
   }
+  // With --transport mpi it is tried: Open MPI may have been built for Slurm's own PMI.
+  if (!flags.transport && launch && launch->launcher == "srun" && mpi_needs_pmix()) {
+    throw AgreedError(
+        Error::Cause::input,
+        "srun has started this without --mpi=pmix, by which Open MPI finds its ranks; "
+        "add that, or give --transport tcp");
+  }
   std::unique_ptr<Transport> transport = ranks.tcp ? connect(ranks) : start_mpi(ranks, launch);
   std::optional<Error> failure;
   try {

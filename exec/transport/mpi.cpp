@@ -315,6 +315,14 @@ std::unique_ptr<LibrarySums> MpiTransport::library_sums(const RankGroup& group, 
 
 std::string mpi_left_out() { return {}; }
 
+bool mpi_needs_pmix() {
+#ifdef OPEN_MPI
+  return std::getenv("PMIX_NAMESPACE") == nullptr && std::getenv("PMI_RANK") == nullptr;
+#else
+  return false;
+#endif
+}
+
 std::unique_ptr<Transport> make_mpi_transport(std::optional<std::int64_t> eager_limit_bytes,
                                               const StartLimit& limit) {
   return std::make_unique<MpiTransport>(eager_limit_bytes, limit);

@@ -20,6 +20,10 @@ namespace pipesim::exec {
 // Why this build has no MPI, or empty.
 std::string mpi_left_out();
 
+// Whether this MPI is Open MPI and nothing tells it of other ranks: under srun it then ends the
+// process, at length, unless it was built for Slurm's own PMI.
+bool mpi_needs_pmix();
+
 // MPI's start waits for the other ranks, and can't be interrupted. If it takes longer than
 // `patience`, another thread calls give_up(), which must end the process.
 struct StartLimit {

@@ -1,4 +1,6 @@
 // Jobs of MPI: the transport suite, and how pipeexec ends where a rank fails.
+#include "exec/transport/mpi.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -360,6 +362,22 @@ TEST(MpiPipeexec, ALauncherThatMpiDoesNotKnowEndsIt) {
   const Outcome second =
       testing::run_command(line, {"SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_LOCALID=1"});
   EXPECT_EQ(second.out + second.err, "");
+}
+
+// Open MPI would end it, and say more.
+TEST(MpiPipeexec, ARankThatSrunDoesNotConnectIsToldHow) {
+  if (!exec::mpi_needs_pmix()) GTEST_SKIP() << "no Open MPI, or in a job of MPI";
+  const std::vector<std::string> line{PIPEEXEC_COMMAND, "--schedule", "1f1b", "--microbatches",
+                                      "2"};
+  const std::vector<std::string> step{"SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_NTASKS=2"};
+  std::vector<std::string> first = step;
+  first.emplace_back("SLURM_PROCID=0");
+  testing::expect_one_sentence(testing::run_command(line, first), "pipeexec", "", 2,
+                               "srun has started this without --mpi=pmix");
+  std::vector<std::string> second = step;
+  second.emplace_back("SLURM_PROCID=1");
+  const Outcome other = testing::run_command(line, second);
+  EXPECT_EQ(other.out + other.err, "");
 }
 
 }  // namespace
