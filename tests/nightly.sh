@@ -11,7 +11,8 @@ ledger=$PWD/tests/nightly.tsv
 
 # The parts: a function each, whose name has _ for -.
 parts=(sources shapes sanitized sanitized-programs sanitized-fuzz threads plans layouts
-  struck-trainings stopped-trainings damaged-checkpoints examples gpu-emulated packages cuda hip)
+  struck-trainings stopped-trainings damaged-checkpoints examples gpu-emulated packages launchers
+  cuda hip)
 
 # name, date, commit, seconds, result; parts that never ran come first.
 by_age() {
@@ -170,17 +171,27 @@ gpu_emulated() {
     --only verify,losses,recorder,fidelity cuda build/gpu/emulated
 }
 
-# Skipped where it has no root and no mirror, of which its log says more.
-bare_debian() {
+# or_skipped COMMAND...: where it lacks something, of which its log says more, its status is 77.
+or_skipped() {
   local status=0
-  bash tests/package.sh build/release || status=$?
+  "$@" || status=$?
   [ $status = 0 ] || [ $status = 77 ]
+}
+# try_or_skip NAME COMMAND...: a step that says why it was skipped.
+try_or_skip() {
+  step "$1" or_skipped "${@:2}"
+  grep '^skipped: ' "$log_folder/$step_number-${1//[^a-zA-Z0-9]/-}.log" || true
 }
 packages() {
   step "install mmdebstrap" install_offered mmdebstrap dpkg-dev
   released
-  step "packages in a bare Debian" bare_debian
-  grep '^skipped: ' "$log_folder/$step_number-packages-in-a-bare-Debian.log" || true
+  try_or_skip "packages in a bare Debian" bash tests/package.sh build/release
+}
+
+launchers() {
+  released
+  try_or_skip "Slurm starts, kills and requeues" bash tests/launchers/slurm.sh build/release
+  try_or_skip "torchrun starts and restarts" bash tests/launchers/torchrun.sh build/release
 }
 
 # For all architectures, and what runs on such a GPU.
