@@ -99,7 +99,7 @@ class Answer(Record):
 
     def _repr_html_(self) -> str:
         verdict = f"<p>{html.escape(str(self['verdict']))}</p>" if "verdict" in self else ""
-        return verdict + (self.svg() or _html_table(self.rows()))
+        return verdict + (in_page(self.svg()) or _html_table(self.rows()))
 
 
 class Candidate(Record):
@@ -255,6 +255,11 @@ def read(command: str, text: str) -> Any:
     """A command's object from its JSON."""
     kind = globals()[command.capitalize()]
     return kind(json.loads(text, object_hook=Record))
+
+
+def in_page(svg: str) -> str:
+    """A picture within a page: no wider than that."""
+    return svg[svg.find("<svg"):].replace("<svg", '<svg style="max-width:100%;height:auto"', 1)
 
 
 def _html_table(rows: List[Record]) -> str:

@@ -5,7 +5,7 @@ import json
 from typing import TYPE_CHECKING, Any, Dict
 
 from . import _core
-from .answers import Record
+from .answers import Record, in_page
 from .errors import PipesimWarning
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Prediction:
                 f"{result.bubble_fraction.span:.1%} bubble>")
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self)[1:-1])}</p>{self.svg()}"
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{in_page(self.svg())}"
 
 
 def predict_texts(keywords: Dict[str, Any]) -> Any:
