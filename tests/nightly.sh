@@ -12,7 +12,7 @@ ledger=$PWD/tests/nightly.tsv
 # The parts: a function each, whose name has _ for -.
 parts=(sources shapes sanitized sanitized-programs sanitized-fuzz threads plans layouts
   struck-trainings stopped-trainings damaged-checkpoints examples gpu-emulated packages launchers
-  cuda hip)
+  python-package cuda hip)
 
 # name, date, commit, seconds, result; parts that never ran come first.
 by_age() {
@@ -187,6 +187,8 @@ packages() {
   released
   try_or_skip "packages in a bare Debian" bash tests/package.sh build/release
 }
+
+python_package() { try_or_skip "a wheel, installed and tried with PyTorch" bash tests/python/wheel.sh; }
 
 launchers() {
   released

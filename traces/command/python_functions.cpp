@@ -35,53 +35,46 @@ bool is_ours(const FlagDescription& flag) {
          (flag.names.back() == "--output" && flag.is_required);
 }
 
+std::string capitalized(std::string text) {
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
+}
+
 std::string function(const CommandDescription& command) {
   const std::string name = command.name.substr(command.name.find(' ') + 1);
-  std::string positional, keywords, documents, values;
-  bool repeats = false;
+  std::string parameters, documents, arguments;
+  bool repeats = false;  // then all that follows is named
   for (const FlagDescription& argument : command.arguments) {
     const std::string called = identifier(argument.names.back());
+    parameters +=
+        fmt::format("    {}{}{},\n", argument.may_repeat ? "*" : "", called,
+                    argument.may_repeat || argument.is_required ? ": Text" : ": Given = None");
     repeats |= argument.may_repeat;
-    positional += argument.may_repeat ? fmt::format("*{}: Text, ", called)
-                                      : fmt::format("{}: {}, ", called,
-                                                    argument.is_required ? "Text" : "Given = None");
-    values += fmt::format("{}{}, ", argument.may_repeat ? "*" : "", called);
+    arguments += fmt::format("{}\"{}\"", arguments.empty() ? "" : ", ", called);
     documents += fmt::format("      {}: {}\n", called, argument.help);
   }
+  if (!repeats) parameters += "    *,\n";
   std::string group;
   for (const FlagDescription& flag : command.flags) {
     if (is_ours(flag)) continue;
     const std::string called = identifier(flag.names.back());
-    keywords += flag.type.empty() ? fmt::format("    {}: bool = False,\n", called)
-                                  : fmt::format("    {}: Given = None,\n", called);
+    const bool is_switch = flag.type.empty();
+    parameters += fmt::format("    {}: {},\n", called, is_switch ? "bool = False" : "Given = None");
     if (flag.group != group) {
       group = flag.group;
       documents += fmt::format("\n    {}\n", group);
     }
     documents += fmt::format("      {}: {}{}\n", called, flag.help,
-                             flag.type.empty() ? "" : fmt::format(" ({})", flag.type));
+                             is_switch ? "" : fmt::format(" ({})", flag.type));
   }
-  const std::string from = identifier(name);
-  std::string kind = from;
-  if (kind.ends_with('_')) kind.pop_back();
-  kind.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(kind.front())));
   return fmt::format(
-      "def {}({}{}\n{}) -> \"answers.{}\":\n    r\"\"\"{}.\n\n    The keywords are flags of `{}`, "
-      "whose --help says more.\n{}{}    \"\"\"\n    given = dict(locals())\n{}    return "
-      "answer(\"{}\", [{}], given)\n",
-      from, positional, repeats ? "" : "*,", keywords, kind,
-      std::string(
-          1, static_cast<char>(std::toupper(static_cast<unsigned char>(command.about.front())))) +
-          command.about.substr(1, command.about.find('\n') - 1),
-      command.name, documents.starts_with('\n') ? "" : "\n", documents,
-      [&] {
-        std::string lines;
-        for (const FlagDescription& argument : command.arguments) {
-          lines += fmt::format("    del given[\"{}\"]\n", identifier(argument.names.back()));
-        }
-        return lines;
-      }(),
-      name, values.empty() ? "" : values.substr(0, values.size() - 2));
+      "def {}(\n{}) -> \"answers.{}\":\n"
+      "    r\"\"\"{}.\n\n    The keywords are flags of `{}`, whose --help says more.\n\n{}    "
+      "\"\"\"\n"
+      "    return answer(\"{}\", locals(), [{}])\n",
+      identifier(name), parameters, capitalized(name),
+      capitalized(command.about.substr(0, command.about.find('\n'))), command.name,
+      documents.substr(documents.find_first_not_of('\n')), name, arguments);
 }
 
 }  // namespace

@@ -114,9 +114,11 @@ def _flag_words(texts: Mapping[str, Union[str, bool]]) -> List[str]:
 _outputs = ("trace", "export", "figure", "layout_picture")
 
 
-def answer(command: str, arguments: Sequence[Any], given: Dict[str, Any]) -> Any:
-    """What a command finds, for keywords as its flags; called by commands.py."""
+def answer(command: str, given: Dict[str, Any], arguments: Sequence[str]) -> Any:
+    """What a command finds, for keywords as its flags, some of which are arguments; called by
+    commands.py."""
     files = _Words()
+    positional = [given.pop(name) for name in arguments]
     if command == "predict":
         schedule = given["schedule"]
         if isinstance(schedule, Schedule) and schedule.asked:
@@ -134,7 +136,9 @@ def answer(command: str, arguments: Sequence[Any], given: Dict[str, Any]) -> Any
             return predict_texts(texts)
         except PipesimError as error:
             raise PipesimError(files.mended(str(error))) from None
-    named = [files.text(command, one) for one in arguments if one is not None]
+    named = [files.text(command, one)
+             for values in positional for one in (values if isinstance(values, tuple) else [values])
+             if one is not None]
     words = _flag_words(files.flags(given))
     if command == "calibrate":
         costs = files.file("costs", ".json")
