@@ -20,9 +20,16 @@ TURNS, CALLS = 7, 1000
 def library(build):
     """Microseconds of a prediction."""
     done = subprocess.run(
-        [build / "bench" / "predict_bench", "--benchmark_filter=predict_whole/8/64",
-         "--benchmark_format=json", "--benchmark_min_time=0.15"],
-        capture_output=True, text=True, check=True)
+        [
+            build / "bench" / "predict_bench",
+            "--benchmark_filter=predict_whole/8/64",
+            "--benchmark_format=json",
+            "--benchmark_min_time=0.15",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return json.loads(done.stdout)["benchmarks"][0]["real_time"]
 
 
@@ -35,6 +42,7 @@ def in_python(pipesim):
 
 def importing(package):
     """Milliseconds that the import adds to starting Python."""
+
     def start(code):
         begin = time.perf_counter()
         subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(package)}, check=True)
@@ -51,12 +59,26 @@ def main():
     print(f"import pipesim: {importing(build / 'python'):.0f} ms more than Python alone")
     turns = [(library(build), in_python(pipesim)) for _ in range(TURNS)]
     ratio = statistics.median(python / cpp for cpp, python in turns)
-    print(f"1F1B, 8 stages, 64 microbatches: {min(cpp for cpp, _ in turns):.0f} us by the libraries, "
-          f"{min(python for _, python in turns):.0f} us from Python; {ratio:.2f} times")
+    print(
+        f"1F1B, 8 stages, 64 microbatches: {min(cpp for cpp, _ in turns):.0f} us by the libraries, "
+        f"{min(python for _, python in turns):.0f} us from Python; {ratio:.2f} times"
+    )
     begin = time.perf_counter()
     for _ in range(50):
-        subprocess.run([build / "pipesim", "--schedule", "1f1b", "--stages", "8", "--microbatches",
-                        "64", "--json"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(
+            [
+                build / "pipesim",
+                "--schedule",
+                "1f1b",
+                "--stages",
+                "8",
+                "--microbatches",
+                "64",
+                "--json",
+            ],
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
     print(f"the same as a process: {(time.perf_counter() - begin) / 50 * 1e6:.0f} us")
 
 

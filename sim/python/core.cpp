@@ -289,7 +289,7 @@ void add_schedules(nb::module_& module) {
 
 NB_MODULE(_core, module) {
   using namespace pipesim;
-  module.attr("__version__") = PIPESIM_VERSION;
+  module.attr("version") = PIPESIM_VERSION;
   std::vector<std::string> kinds;
   for (int kind = 0; kind < kind_count; ++kind) {
     kinds.emplace_back(kind_name(static_cast<Kind>(kind)));

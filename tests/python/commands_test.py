@@ -32,16 +32,25 @@ def found(run):
         "plan": pipesim.plan(**model, devices=8, global_batch=64),
         "schedules": pipesim.schedules(compare=True, stages=4, microbatches=8),
         "fit": pipesim.fit(EXAMPLES / "fit" / "bigscience.csv", cluster="dgx-a100"),
-        "import": pipesim.import_(EXAMPLES / "import" / "megatron_gpt3.sh", cluster="dgx-h100", devices=64),
-        "goodput": pipesim.goodput(iteration_time="50ms", mtbf="3s", restart="200ms", save_time="5ms"),
+        "import": pipesim.import_(
+            EXAMPLES / "import" / "megatron_gpt3.sh", cluster="dgx-h100", devices=64
+        ),
+        "goodput": pipesim.goodput(
+            iteration_time="50ms", mtbf="3s", restart="200ms", save_time="5ms"
+        ),
         "feed": pipesim.feed(model="dlrm-mini", cluster="dgx-a100", ranks=2, batches=4),
     }
 
 
 def test_every_command_is_a_function(found):
-    commands = {name for name, value in vars(pipesim.commands).items()
-                if inspect.isfunction(value) and value.__module__ == "pipesim.commands"}
-    assert commands == {name.rstrip("_") if name != "import" else "import_" for name in found} | {"predict"}
+    commands = {
+        name
+        for name, value in vars(pipesim.commands).items()
+        if inspect.isfunction(value) and value.__module__ == "pipesim.commands"
+    }
+    assert commands == {name.rstrip("_") if name != "import" else "import_" for name in found} | {
+        "predict"
+    }
 
 
 def check(record, path=""):
@@ -71,8 +80,22 @@ def check_value(value, kind, path):
         assert isinstance(value, (int, float) if kind is float else kind), path
 
 
-@pytest.mark.parametrize("command", ["compare", "report", "whatif", "calibrate", "partition", "plan",
-                                     "schedules", "fit", "import", "goodput", "feed"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "compare",
+        "report",
+        "whatif",
+        "calibrate",
+        "partition",
+        "plan",
+        "schedules",
+        "fit",
+        "import",
+        "goodput",
+        "feed",
+    ],
+)
 def test_types_are_true(found, command):
     answer = found[command]
     assert type(answer).__name__.lower() == command
@@ -113,16 +136,25 @@ def test_files_and_predictions_are_alike(run, found, tmp_path):
     assert by_file.ranks == found["report"].ranks
 
 
-@pytest.mark.parametrize("call, sentence", [
-    (lambda: pipesim.plan(model="gpt9", cluster="dgx-a100", devices=8, global_batch=64), "gpt9"),
-    (lambda: pipesim.plan(devices=8), "global_batch is missing"),
-    (lambda: pipesim.compare("nowhere.json", "nowhere.json"), "nowhere.json"),
-    (lambda: pipesim.whatif(pipesim.predict(schedule="1f1b", stages=2, microbatches=2)), "name a change"),
-    (lambda: pipesim.fit("--help", cluster="dgx-h100"), "--help"),
-    (lambda: pipesim.report(), "trace"),
-    (lambda: pipesim.calibrate({"no": "trace"}), "calibrate"),
-    (lambda: pipesim.partition(schedule="1f1b", stages=2, microbatches=4, costs={}), "costs"),
-])
+@pytest.mark.parametrize(
+    "call, sentence",
+    [
+        (
+            lambda: pipesim.plan(model="gpt9", cluster="dgx-a100", devices=8, global_batch=64),
+            "gpt9",
+        ),
+        (lambda: pipesim.plan(devices=8), "global_batch is missing"),
+        (lambda: pipesim.compare("nowhere.json", "nowhere.json"), "nowhere.json"),
+        (
+            lambda: pipesim.whatif(pipesim.predict(schedule="1f1b", stages=2, microbatches=2)),
+            "name a change",
+        ),
+        (lambda: pipesim.fit("--help", cluster="dgx-h100"), "--help"),
+        (lambda: pipesim.report(), "trace"),
+        (lambda: pipesim.calibrate({"no": "trace"}), "calibrate"),
+        (lambda: pipesim.partition(schedule="1f1b", stages=2, microbatches=4, costs={}), "costs"),
+    ],
+)
 def test_errors_are_sentences(call, sentence):
     with pytest.raises(PipesimError, match=sentence) as raised:
         call()
@@ -149,5 +181,7 @@ def test_the_entry_point_is_the_program(command_line):
     import subprocess
     import sys
 
-    done = subprocess.run([sys.executable, "-m", "pipesim", "--version"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pipesim", "--version"], capture_output=True, text=True
+    )
     assert done.stdout == command_line("--version") == f"pipesim {pipesim.__version__}\n"

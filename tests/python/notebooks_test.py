@@ -23,6 +23,7 @@ def texts(notebook):
 def test_runs_as_shown(path):
     shown = nbformat.read(path, as_version=4)
     run = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(run, timeout=300, kernel_name="python3",
-                            resources={"metadata": {"path": str(FOLDER)}}).execute()
+    nbclient.NotebookClient(
+        run, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}
+    ).execute()
     assert list(texts(run)) == list(texts(shown))

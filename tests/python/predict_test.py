@@ -17,12 +17,35 @@ FLAGS = [
     dict(schedule="interleaved", stages=4, microbatches=8, virtual_stages=3, p2p="blocking"),
     dict(schedule="zb-v", stages=2, microbatches=6, p2p_latency="100us", iterations=3),
     dict(schedule="1f1b", stages=2, microbatches=4, forward=["1ms", "2ms"], jitter="5%", seeds=7),
-    dict(schedule="1f1b", stages=2, microbatches=4, checkpoint_every=2, storage="1GB/s",
-         checkpoint_bytes="8MB", async_checkpoint=True),
-    dict(model="gpt2-small", cluster="dgx-a100", schedule="1f1b", stages=4, global_batch=32,
-         micro_batch_size=2, recompute="full", explain=True),
-    dict(model="gpt2-small", cluster="dgx-a100", schedule="1f1b", stages=2, devices=8,
-         global_batch=64, zero=2, fused_loss=True),
+    dict(
+        schedule="1f1b",
+        stages=2,
+        microbatches=4,
+        checkpoint_every=2,
+        storage="1GB/s",
+        checkpoint_bytes="8MB",
+        async_checkpoint=True,
+    ),
+    dict(
+        model="gpt2-small",
+        cluster="dgx-a100",
+        schedule="1f1b",
+        stages=4,
+        global_batch=32,
+        micro_batch_size=2,
+        recompute="full",
+        explain=True,
+    ),
+    dict(
+        model="gpt2-small",
+        cluster="dgx-a100",
+        schedule="1f1b",
+        stages=2,
+        devices=8,
+        global_batch=64,
+        zero=2,
+        fused_loss=True,
+    ),
 ]
 
 
@@ -56,26 +79,43 @@ def test_keywords_do_not_stay():
 def test_values_of_many_types(tmp_path):
     numpy = pytest.importorskip("numpy")
     ms = datetime.timedelta(milliseconds=2)
-    expected = pipesim.predict(schedule="1f1b", stages=2, microbatches=4, forward="2ms,2ms").makespan_ns
+    expected = pipesim.predict(
+        schedule="1f1b", stages=2, microbatches=4, forward="2ms,2ms"
+    ).makespan_ns
     for forward in (ms, [ms, "2ms"], (ms, ms)):
-        assert pipesim.predict(schedule="1f1b", stages=2, microbatches=4, forward=forward).makespan_ns == expected
+        assert (
+            pipesim.predict(schedule="1f1b", stages=2, microbatches=4, forward=forward).makespan_ns
+            == expected
+        )
     predicted = pipesim.predict(schedule="1f1b", stages=numpy.int64(2), microbatches=numpy.int32(4))
     assert predicted.makespan_ns == 15_000_000
-    costs = {"format": "pipesim-costs", "version": 1,
-             "stages": [{"forward_ns": 1000, "backward_ns": 2000}] * 2}
+    costs = {
+        "format": "pipesim-costs",
+        "version": 1,
+        "stages": [{"forward_ns": 1000, "backward_ns": 2000}] * 2,
+    }
     path = tmp_path / "costs.json"
     path.write_text(json.dumps(costs))
     by_path = pipesim.predict(schedule="1f1b", stages=2, microbatches=4, costs=path)
     by_value = pipesim.predict(schedule="1f1b", stages=2, microbatches=4, costs=costs)
     assert by_path.makespan_ns == by_value.makespan_ns == 15_000
-    halved = pipesim.predict(model="gpt2-small", cluster="dgx-a100", schedule="1f1b", stages=2,
-                             microbatches=4, software_factor=0.5)
+    halved = pipesim.predict(
+        model="gpt2-small",
+        cluster="dgx-a100",
+        schedule="1f1b",
+        stages=2,
+        microbatches=4,
+        software_factor=0.5,
+    )
     assert halved.makespan_ns > 0
 
 
 def test_names_are_attributes():
     predicted = pipesim.predict(schedule="1f1b", stages=4, microbatches=8)
-    assert predicted.ranks[1].bubble_ns.warmup == predicted.to_dict()["ranks"][1]["bubble_ns"]["warmup"]
+    assert (
+        predicted.ranks[1].bubble_ns.warmup
+        == predicted.to_dict()["ranks"][1]["bubble_ns"]["warmup"]
+    )
     assert predicted.bubble_fraction.global_ == predicted.bubble_fraction["global"] == 3 / 11
     assert "bubble_fraction" in dir(predicted) and "warmup" in dir(predicted.ranks[0].bubble_ns)
     with pytest.raises(AttributeError, match="there is no bubbles; there are format, version"):
@@ -84,7 +124,9 @@ def test_names_are_attributes():
 
 def test_spans_are_views_of_the_timeline(command_line, tmp_path):
     numpy = pytest.importorskip("numpy")
-    predicted = pipesim.predict(schedule="1f1b", stages=4, microbatches=8, p2p_latency="10us", iterations=2)
+    predicted = pipesim.predict(
+        schedule="1f1b", stages=4, microbatches=8, p2p_latency="10us", iterations=2
+    )
     spans = predicted.spans
     kinds = numpy.asarray(spans.kinds)[spans.kind]
     computes = numpy.isin(kinds, ["F", "I", "W", "B"])
@@ -133,27 +175,50 @@ def test_shows_itself():
 
 
 def test_notes_are_warnings():
-    with pytest.warns(PipesimWarning, match="tensor_overlap has no effect|--tensor-overlap has no effect"):
-        pipesim.predict(model="gpt2-small", cluster="dgx-a100", schedule="1f1b", stages=2,
-                        microbatches=4, tensor_overlap="off")
+    with pytest.warns(
+        PipesimWarning, match="tensor_overlap has no effect|--tensor-overlap has no effect"
+    ):
+        pipesim.predict(
+            model="gpt2-small",
+            cluster="dgx-a100",
+            schedule="1f1b",
+            stages=2,
+            microbatches=4,
+            tensor_overlap="off",
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pipesim.predict(schedule="1f1b", stages=2, microbatches=4)
 
 
-@pytest.mark.parametrize("given, sentence", [
-    (dict(schedule="1f1b", stages=0, microbatches=8), "stages: 0 must be 1 or more"),
-    (dict(schedule="1f1b", stages=4), "microbatches is missing: give the number of microbatches"),
-    (dict(schedule="1f1q", stages=4, microbatches=8), "unknown schedule '1f1q'; known, nearest first: 1f1b"),
-    (dict(schedule="1f1b", stages=4, microbatches=8, forward=3), "forward: '3' has no unit"),
-    (dict(schedule="1f1b", stages=4, microbatches=8, explain=True), "explain: only a model"),
-    (dict(model="gpt2-small", cluster="dgx-a100"), "schedule is missing"),
-    (dict(schedule="1f1b", stages=object(), microbatches=8), "stages: a object is no text"),
-    (dict(schedule="1f1b", stages=2, microbatches=8, costs={"format": "pipesim-costs"}), "^costs"),
-    (dict(schedule="1f1b", stages=2, microbatches=8, trace="/nowhere/t.json"), "/nowhere/t.json"),
-    (dict(schedule="1f1b", stages=1_000_000, microbatches=1_000_000), "memory"),
-    (dict(schedule=["1f1b"], stages=[[2]], microbatches={}), "."),
-])
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        (dict(schedule="1f1b", stages=0, microbatches=8), "stages: 0 must be 1 or more"),
+        (
+            dict(schedule="1f1b", stages=4),
+            "microbatches is missing: give the number of microbatches",
+        ),
+        (
+            dict(schedule="1f1q", stages=4, microbatches=8),
+            "unknown schedule '1f1q'; known, nearest first: 1f1b",
+        ),
+        (dict(schedule="1f1b", stages=4, microbatches=8, forward=3), "forward: '3' has no unit"),
+        (dict(schedule="1f1b", stages=4, microbatches=8, explain=True), "explain: only a model"),
+        (dict(model="gpt2-small", cluster="dgx-a100"), "schedule is missing"),
+        (dict(schedule="1f1b", stages=object(), microbatches=8), "stages: a object is no text"),
+        (
+            dict(schedule="1f1b", stages=2, microbatches=8, costs={"format": "pipesim-costs"}),
+            "^costs",
+        ),
+        (
+            dict(schedule="1f1b", stages=2, microbatches=8, trace="/nowhere/t.json"),
+            "/nowhere/t.json",
+        ),
+        (dict(schedule="1f1b", stages=1_000_000, microbatches=1_000_000), "memory"),
+        (dict(schedule=["1f1b"], stages=[[2]], microbatches={}), "."),
+    ],
+)
 def test_errors_are_sentences(given, sentence):
     with pytest.raises(PipesimError, match=sentence) as raised:
         pipesim.predict(**given)
@@ -167,8 +232,10 @@ def test_unknown_keywords_are_python_errors():
 
 
 def test_threads_do_not_mix():
-    expected = {count: pipesim.predict(schedule="1f1b", stages=4, microbatches=count).makespan_ns
-                for count in range(4, 12)}
+    expected = {
+        count: pipesim.predict(schedule="1f1b", stages=4, microbatches=count).makespan_ns
+        for count in range(4, 12)
+    }
     wrong = []
 
     def predict(count):

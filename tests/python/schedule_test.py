@@ -39,22 +39,29 @@ def test_a_family_keeps_its_closed_form():
 
 def test_a_file(tmp_path, command_line):
     path = tmp_path / "order.csv"
-    command_line("predict", "--schedule=zb-h1", "--stages=2", "--microbatches=4", "--export", path, "--quiet")
+    command_line(
+        "predict", "--schedule=zb-h1", "--stages=2", "--microbatches=4", "--export", path, "--quiet"
+    )
     assert Schedule(path).rows == Schedule(str(path)).rows == Schedule("zb-h1", 2, 4).rows
     assert Schedule(path).csv() == path.read_bytes().decode()
 
 
-@pytest.mark.parametrize("lists, sentence", [
-    ([["0F0", "0B0", "0F1", "0B1"], ["1F1", "1B1", "1F0", "1B0"]],
-     "deadlock: 0B0 on rank 0 waits for 1B0, which comes after 1F1 on rank 1"),
-    ([["0F0"], ["1F0", "1B0"]], "0B0|backward"),
-    ([["0F0", "0B0"], ["1X0"]], "1X0"),
-    ([["0F0", 7]], "rank 0: 7 is no action such as '0F0'"),
-    (["0F0"], "rank 0: a list of actions"),
-    ([["0F0,0B0"]], "is no action"),
-    ([], "."),
-    (7, "a schedule is a name, a file or a list of lists, not a int"),
-])
+@pytest.mark.parametrize(
+    "lists, sentence",
+    [
+        (
+            [["0F0", "0B0", "0F1", "0B1"], ["1F1", "1B1", "1F0", "1B0"]],
+            "deadlock: 0B0 on rank 0 waits for 1B0, which comes after 1F1 on rank 1",
+        ),
+        ([["0F0"], ["1F0", "1B0"]], "0B0|backward"),
+        ([["0F0", "0B0"], ["1X0"]], "1X0"),
+        ([["0F0", 7]], "rank 0: 7 is no action such as '0F0'"),
+        (["0F0"], "rank 0: a list of actions"),
+        ([["0F0,0B0"]], "is no action"),
+        ([], "."),
+        (7, "a schedule is a name, a file or a list of lists, not a int"),
+    ],
+)
 def test_wrong_lists(lists, sentence):
     with pytest.raises(PipesimError, match=sentence):
         Schedule(lists)

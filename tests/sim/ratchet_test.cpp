@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/files.h"
@@ -31,7 +33,8 @@ std::vector<HouseFile> sources_of(const std::string& top) {
   std::vector<HouseFile> sources;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / top)) {
     const std::string extension = entry.path().extension().string();
-    if (extension != ".h" && extension != ".cpp" && extension != ".cu") continue;
+    constexpr std::array<std::string_view, 4> counted{".h", ".cpp", ".cu", ".py"};
+    if (std::ranges::find(counted, extension) == counted.end()) continue;
     HouseFile& source = sources.emplace_back();
     source.path = std::filesystem::relative(entry.path(), root).string();
     std::istringstream text(read_file(entry.path().string()));

@@ -13,9 +13,20 @@ pipesim.torch records runs of PyTorch and splits its models; pipesim.device meas
 from typing import TYPE_CHECKING
 
 from . import commands
-from ._core import __version__
-from .commands import (calibrate, compare, feed, fit, goodput, import_, partition, plan, report,
-                       schedules, whatif)
+from ._core import version as __version__
+from .commands import (
+    calibrate,
+    compare,
+    feed,
+    fit,
+    goodput,
+    import_,
+    partition,
+    plan,
+    report,
+    schedules,
+    whatif,
+)
 from .errors import PipesimError, PipesimWarning
 from .prediction import Prediction, Spans
 from .schedule import Schedule
@@ -29,7 +40,22 @@ else:
     predict.__wrapped__ = commands.predict  # whose keywords are shown
 
 __all__ = [
-    "PipesimError", "PipesimWarning", "Prediction", "Schedule", "Spans", "__version__", "calibrate",
-    "compare", "feed", "fit", "goodput", "import_", "partition", "plan", "predict", "report",
-    "schedules", "whatif",
+    "PipesimError",
+    "PipesimWarning",
+    "Prediction",
+    "Schedule",
+    "Spans",
+    "__version__",
+    "calibrate",
+    "compare",
+    "feed",
+    "fit",
+    "goodput",
+    "import_",
+    "partition",
+    "plan",
+    "predict",
+    "report",
+    "schedules",
+    "whatif",
 ]

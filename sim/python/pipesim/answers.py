@@ -32,7 +32,7 @@ class Record(Dict[str, Any]):
 
 class BubbleFraction(Record):
     global_: float  # idle parts of ranks x makespan
-    span: float     # the same, each rank from its first start to its last end
+    span: float  # the same, each rank from its first start to its last end
 
 
 class Bubble(Record):
@@ -71,8 +71,8 @@ class Rank(Record):
 class Answer(Record):
     """A command's whole object. In a notebook it shows itself as its picture or its table."""
 
-    table = ""   # the key of its rows
-    told = ""    # what else the command printed
+    table = ""  # the key of its rows
+    told = ""  # what else the command printed
     _draw: Optional[Callable[[], str]] = None
 
     def draw_with(self, draw: Callable[[], str]) -> None:
@@ -259,13 +259,20 @@ def read(command: str, text: str) -> Any:
 
 def in_page(svg: str) -> str:
     """A picture within a page: no wider than that."""
-    return svg[svg.find("<svg"):].replace("<svg", '<svg style="max-width:100%;height:auto"', 1)
+    return svg[svg.find("<svg") :].replace("<svg", '<svg style="max-width:100%;height:auto"', 1)
 
 
 def _html_table(rows: List[Record]) -> str:
-    columns = [key for key, value in rows[0].items() if not isinstance(value, (dict, list))] if rows else []
+    columns = (
+        [key for key, value in rows[0].items() if not isinstance(value, (dict, list))]
+        if rows
+        else []
+    )
     head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(str(row.get(column, '')))}</td>" for column in columns) + "</tr>"
-        for row in rows)
+        "<tr>"
+        + "".join(f"<td>{html.escape(str(row.get(column, '')))}</td>" for column in columns)
+        + "</tr>"
+        for row in rows
+    )
     return f"<table><tr>{head}</tr>{body}</table>"

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """What the kernels of a device reach, by PyTorch: a minute of measuring, for pipesim.
 
-    python3 device.py -o mine.json              measures cuda:0, and writes a pipesim-device
-    python3 device.py --device cpu -o mine.json
-    python3 device.py --lines                   prints every time instead, a JSON object a line
+    python -m pipesim.device -o mine.json       measures cuda:0, and writes a pipesim-device
+    python -m pipesim.device --device cpu -o mine.json
+    python -m pipesim.device --lines               prints every time instead, a JSON object a line
 
 `pipesim --cluster mine.json` predicts with the file. Products are measured cool, in a few calls
 after a pause, and sustained, in calls for two seconds of which the second half counts, since power
 then lowers the clock. A device that another process uses, that throttles for heat, or whose times
-are not steady is refused. Needs PyTorch alone.
+are not steady is refused. Needs PyTorch alone: without the package, run the file itself.
 """
 
 import argparse

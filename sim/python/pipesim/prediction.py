@@ -25,8 +25,18 @@ class Spans:
     """
 
     kinds = tuple(_core.kinds)
-    columns = ("rank", "iteration", "stage", "kind", "microbatch", "start_ns", "end_ns",
-               "input_sent_ns", "input_arrival_ns", "bytes")
+    columns = (
+        "rank",
+        "iteration",
+        "stage",
+        "kind",
+        "microbatch",
+        "start_ns",
+        "end_ns",
+        "input_sent_ns",
+        "input_arrival_ns",
+        "bytes",
+    )
 
     def __init__(self, core: Any):
         self._core = core
@@ -123,9 +133,11 @@ class Prediction:
 
     def __repr__(self) -> str:
         result = self.result
-        return (f"<Prediction {result.schedule}: {result.stages} stages, {result.microbatches} "
-                f"microbatches, {result.makespan_ns / 1e6:.3f} ms, "
-                f"{result.bubble_fraction.span:.1%} bubble>")
+        return (
+            f"<Prediction {result.schedule}: {result.stages} stages, {result.microbatches} "
+            f"microbatches, {result.makespan_ns / 1e6:.3f} ms, "
+            f"{result.bubble_fraction.span:.1%} bubble>"
+        )
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self)[1:-1])}</p>{in_page(self.svg())}"

@@ -21,7 +21,9 @@ from .schedule import Schedule
 
 # A text as the command line has it ("12ms", "1.5GiB"), a number, a path, a list of these, a duration;
 # costs, a model or a cluster as a dictionary; a Schedule; or, where a trace is read, a Prediction.
-Text = Union[str, int, float, os.PathLike, Sequence, datetime.timedelta, Mapping, Schedule, Prediction]
+Text = Union[
+    str, int, float, os.PathLike, Sequence, datetime.timedelta, Mapping, Schedule, Prediction
+]
 Given = Optional[Text]
 
 _here = pathlib.Path(__file__).parent
@@ -50,18 +52,21 @@ class _Words:
         self._names[made] = name
         return made
 
+    def written(self, name: str, ending: str, text: str) -> str:
+        with open(made := self.file(name, ending), "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        return made
+
     def text(self, keyword: str, value: Text) -> str:
         if isinstance(value, str):
             return value
         if isinstance(value, Prediction):
             value.write_trace(made := self.file(keyword, ".json"))
             return made
-        if isinstance(value, (Schedule, Mapping)):
-            is_schedule = isinstance(value, Schedule)
-            made = self.file(keyword, ".csv" if is_schedule else ".json")
-            text = value.csv() if is_schedule else json.dumps(value)
-            pathlib.Path(made).write_text(text, encoding="utf-8", newline="")
-            return made
+        if isinstance(value, Schedule):
+            return self.written(keyword, ".csv", value.csv())
+        if isinstance(value, Mapping):
+            return self.written(keyword, ".json", json.dumps(value))
         if isinstance(value, datetime.timedelta):
             return f"{round(value / datetime.timedelta(microseconds=1))}us"
         if hasattr(value, "tolist"):  # numpy's
@@ -78,8 +83,11 @@ class _Words:
 
     def flags(self, given: Mapping[str, Any]) -> Dict[str, Union[str, bool]]:
         """Texts by keyword, of what was given; True of a switch."""
-        return {keyword: value is True or self.text(keyword, value)
-                for keyword, value in given.items() if value is not None and value is not False}
+        return {
+            keyword: value is True or self.text(keyword, value)
+            for keyword, value in given.items()
+            if value is not None and value is not False
+        }
 
     def mended(self, sentence: str) -> str:
         for made, name in self._names.items():
@@ -89,8 +97,13 @@ class _Words:
 
 def _run(command: str, words: List[str], files: _Words) -> str:
     done = subprocess.run(
-        [path(), command, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        encoding="utf-8", errors="replace")
+        [path(), command, *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    )
     errors = []
     for line in done.stderr.splitlines():
         if line.startswith("pipesim: note: "):
@@ -136,9 +149,12 @@ def answer(command: str, given: Dict[str, Any], arguments: Sequence[str]) -> Any
             return predict_texts(texts)
         except PipesimError as error:
             raise PipesimError(files.mended(str(error))) from None
-    named = [files.text(command, one)
-             for values in positional for one in (values if isinstance(values, tuple) else [values])
-             if one is not None]
+    named = [
+        files.text(command, one)
+        for values in positional
+        for one in (values if isinstance(values, tuple) else [values])
+        if one is not None
+    ]
     words = _flag_words(files.flags(given))
     if command == "calibrate":
         costs = files.file("costs", ".json")

@@ -33,23 +33,34 @@ class Schedule:
     ):
         self.asked: Dict[str, Any] = {}  # of a family
         numbers = {
-            "stages": stages, "microbatches": microbatches, "virtual_stages": virtual_stages,
-            "group": group, "placement": placement, "overlap_experts": overlap_experts,
+            "stages": stages,
+            "microbatches": microbatches,
+            "virtual_stages": virtual_stages,
+            "group": group,
+            "placement": placement,
+            "overlap_experts": overlap_experts,
         }
-        given = {key: value for key, value in numbers.items() if value is not None and value is not False}
+        given = {
+            key: value for key, value in numbers.items() if value is not None and value is not False
+        }
         text = os.fspath(schedule) if isinstance(schedule, (str, os.PathLike)) else None
         is_file = text is not None and (
-            "/" in text or text.endswith((".csv", ".program")) or not isinstance(schedule, str))
+            "/" in text or text.endswith((".csv", ".program")) or not isinstance(schedule, str)
+        )
         if text is None or is_file:
             if given:
                 raise PipesimError(f"{next(iter(given))}: lists and files have their own; omit it")
-            self._core = _core.read(text) if text is not None else _core.parse(_rows(schedule), name)
+            self._core = (
+                _core.read(text) if text is not None else _core.parse(_rows(schedule), name)
+            )
             return
         for needed in ("stages", "microbatches"):
             if needed not in given:
                 raise PipesimError(f"{needed} is missing: Schedule({text!r}, {needed}=...)")
         self.asked = given
-        texts = {key: value if value is True else _text(value) for key, value in given.items()}
+        texts: Dict[str, Any] = {
+            key: value if value is True else _text(value) for key, value in given.items()
+        }
         self._core = _core.family(text, **texts)
 
     @property
@@ -91,11 +102,15 @@ def _text(value: Any) -> str:
 
 def _rows(lists: Any) -> str:
     if not isinstance(lists, (list, tuple)):
-        raise PipesimError(f"a schedule is a name, a file or a list of lists, not a {type(lists).__name__}")
+        raise PipesimError(
+            f"a schedule is a name, a file or a list of lists, not a {type(lists).__name__}"
+        )
     lines = []
     for rank, row in enumerate(lists):
         if isinstance(row, str) or not isinstance(row, (list, tuple)):
-            raise PipesimError(f"rank {rank}: a list of actions such as '0F0' is expected, not {row!r}")
+            raise PipesimError(
+                f"rank {rank}: a list of actions such as '0F0' is expected, not {row!r}"
+            )
         for action in row:
             if not isinstance(action, str) or "\n" in action or "," in action:
                 raise PipesimError(f"rank {rank}: {action!r} is no action such as '0F0'")
