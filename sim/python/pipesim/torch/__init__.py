@@ -1,0 +1,5 @@
+"""pipesim beside PyTorch: runs of torch.distributed.pipelining as traces."""
+
+from .record import record
+
+__all__ = ["record"]
