@@ -330,8 +330,8 @@ class record:
             return  # the one that failed has said so
         problem = disagreement("recorded", {one["rank"]: f"{one['steps']} steps" for one in everyone})
         if self.step < 0:
-            problem = (f"no step was recorded, since {self.seen} ran and the first {self.warmup} "
-                       "are warm-up; run more, or give a smaller warmup")
+            problem = (f"no step was recorded: {self.seen} ran, and the first {self.warmup} are "
+                       "warm-up; run more, or give a smaller warmup")
         if problem:
             warnings.warn(f"pipesim.torch.record: {self.path} is not written: {problem}",
                           stacklevel=3)
