@@ -292,7 +292,7 @@ def test_order_is_the_schedules_and_pipesim_reads_it(recordings, schedule, name,
     assert compared["unmatched"] == {"predicted": 0, "measured": 0}
     assert compared["conformance"]["swapped"] == 0
     wire = compared["wire_times"]["measured"]
-    assert wire["told"] == wire["messages"]
+    assert wire["told"] + wire["as_usual"] == wire["messages"] > 0
     run.pipesim("whatif", run.path, "--scale", "F@stage1=0.5")
 
 
@@ -336,7 +336,7 @@ def test_hooks_are_gone_afterwards(recordings):
 def test_a_failing_recorder_warns_once_and_the_training_goes_on(recordings):
     run = recordings[2, "fault"]
     assert len(run.said[0]["warned"]) == 1 and run.said[1]["warned"] == []
-    assert "run.json is not written and the training goes on (OSError: no more files)" in \
+    assert "run.json is not written: OSError: no more files; the training goes on" in \
         run.said[0]["warned"][0]
     assert all(one["raised"] is None for one in run.said)
     assert run.files() == []
@@ -354,7 +354,8 @@ def test_an_exception_of_the_training_passes_and_writes_nothing(recordings, what
 @pytest.mark.parametrize("what,sentence", [
     ("microbatches", r"ranks have the microbatches of their schedules differently: rank 0: 4; "
                      r"rank 1: 5; give all ranks the same schedule$"),
-    ("rows", r"ranks have the order of actions of their schedules differently: rank 0: .*; rank 1: "),
+    ("rows", r"ranks have the order of actions of their schedules differently: rank 0: as rank 0; "
+             r"rank 1: as rank 1; give"),
     ("no hook", r"torch \S+ has no \S*schedules\._batch_p2p, which a recording needs"),
     ("twice", r"the schedule is being recorded already"),
     ("name", r"run\.txt: give a trace a name that ends in \.json"),

@@ -46,7 +46,7 @@ def merged_computes(computes):
 def peer_of(key):
     """The SEND of a RECV."""
     kind, stage, batch, step = key
-    return ("SEND_F", stage - 1, batch, step) if kind == "RECV_F" else ("SEND_B", stage + 1, batch, step)
+    return ("SEND_" + kind[-1], stage - 1 if kind == "RECV_F" else stage + 1, batch, step)
 
 
 class Rank:
@@ -187,9 +187,12 @@ def text_of(everyone, about):
     zero = min(start for rank in ranks for _, _, start, _, _ in rank.slices)
     flows = {key: i for i, key in enumerate(sends)}
 
-    computed = [(key[3], start, end) for rank in ranks for key, (start, end, _, _) in rank.computes]
-    steps = 1 + max(step for step, _, _ in computed)
-    ends = [max(end for step, _, end in computed if step == i) for i in range(steps)]
+    last = {}  # the end of each step
+    for rank in ranks:
+        for key, (_, end, _, _) in rank.computes:
+            last[key[3]] = max(end, last.get(key[3], end))
+    steps = len(last)
+    ends = [last[step] for step in range(steps)]
     first = min(start for rank in ranks for _, key, start, _, _ in rank.slices if key[3] == 0)
     lengths = [end - start for start, end in zip([first, *ends], ends)]
 
@@ -204,7 +207,7 @@ def text_of(everyone, about):
         "makespan_ns": sorted(lengths)[(steps - 1) // 2], "iteration_ns": lengths,
         "device": about["device"], "transport": about["transport"],
         "machine": {"kind": "measured", "processors": os.cpu_count()},
-        "recorded_by": f"pipesim.torch.record, torch {about['torch']}",
+        "recorded_by": about["by"],
         "peak_memory_bytes": [own["peak_bytes"] for own in everyone],
         "program": [rank.row_of_program() for rank in ranks]}
     if any(own["clock"] for own in everyone):
