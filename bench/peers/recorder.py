@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
-"""Whether a recording of torch.distributed.pipelining is right and costs nothing.
+"""Whether recordings of torch.distributed.pipelining cost nothing and predict well.
 
-    python3 bench/peers/recorder.py build/release/pipesim [--ranks 2] [--products] [--turns 5]
+    python3 bench/peers/recorder.py build/release/pipesim [--ranks 4] [--products] [--keep FOLDER]
 
-Trains one model by several schedules on processes that meet over gloo, in turns, and prints the
-median over the turns of
-- how much longer a step takes while it is recorded, steps with and without in turns;
-- how far predictions are off: of 1F1B by costs of GPipe, and of interleaved 1F1B and ZB-V by those
-  of breadth-first, each from one recording and against the recording of the schedule itself;
-- in how many turns `compare` names a stage first that was made 1.5 times slower.
-Layers sleep, so that ranks need no processor each; with --products they multiply matrices.
+Trains one model by several schedules, in turns, on processes that meet over gloo. Prints the median
+over the turns, least and most, of how much longer a step takes while it is recorded, how far
+predictions by costs of one recording are off from that of another schedule, and in how many turns
+`compare` names a stage first that was made 1.5 times slower. Layers sleep, so that ranks need no
+processor each; with --products they multiply matrices.
 """
 
 import argparse
@@ -22,176 +20,147 @@ import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve()
-LAYERS, WIDTH, NAP_S, SLOWER = 8, 256, 4e-3, 1.5
-# A name, the class, and chunks per rank.
-SCHEDULES = {"gpipe": ("ScheduleGPipe", 1), "1f1b": ("Schedule1F1B", 1),
+import torch
+from torch import distributed, nn
+from torch.distributed import pipelining
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "sim/python"))
+from pipesim.torch import record
+
+LAYERS, WIDTH, NAP_S, SLOWER = 4, 256, 4e-3, 1.5  # layers per rank
+SCHEDULES = {"gpipe": ("ScheduleGPipe", 1), "1f1b": ("Schedule1F1B", 1),  # and chunks per rank
              "bfs": ("ScheduleLoopedBFS", 2), "interleaved-pytorch": ("ScheduleInterleaved1F1B", 2),
              "zb-v": ("ScheduleZBVZeroBubble", 2)}
 PREDICTED = [("gpipe", "1f1b"), ("bfs", "interleaved-pytorch"), ("bfs", "zb-v")]
 
 
-def run_rank(given):
-    import torch
-    from torch.distributed import pipelining
-    sys.path.insert(0, str(HERE.parents[2] / "sim/python"))
-    from pipesim.torch import record
-    dist, nn = torch.distributed, torch.nn
-    rank, ranks = given.rank, given.ranks
+class Nap(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, seconds):
+        ctx.seconds = seconds
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        time.sleep(ctx.seconds)
+        return gradient.clone(), None
+
+
+class Sleeping(nn.Module):
+    """F, I, through x, and W, through the bias, take equally long."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.nap_s, self.bias = factor * NAP_S, nn.Parameter(torch.zeros(WIDTH))
+
+    def forward(self, x):
+        time.sleep(self.nap_s)
+        return Nap.apply(x, self.nap_s) + Nap.apply(self.bias, self.nap_s)
+
+
+def products(factor):
+    wide = round(factor * 8 * WIDTH)
+    return nn.Sequential(nn.Linear(WIDTH, wide), nn.GELU(), nn.Linear(wide, WIDTH))
+
+
+LAYER = {False: Sleeping, True: products}
+
+
+def run_rank(rank, given):
+    ranks, folder = given.ranks, given.folder
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{given.folder}/meet", rank=rank,
-                            world_size=ranks)
-
-    class Nap(torch.autograd.Function):
-        """Sleeps forward, if so, and backward."""
-
-        @staticmethod
-        def forward(ctx, x, forward_s, backward_s):
-            ctx.backward_s = backward_s
-            time.sleep(forward_s)
-            return x.clone()
-
-        @staticmethod
-        def backward(ctx, gradient):
-            time.sleep(ctx.backward_s)
-            return gradient.clone(), None, None
-
-    class Layer(nn.Module):
-        """F, I and W take equally long: I passes through x, W through the bias alone."""
-
-        def __init__(self, factor):
-            super().__init__()
-            self.nap_s = factor * NAP_S
-            self.bias = nn.Parameter(torch.zeros(WIDTH))
-
-        def forward(self, x):
-            return Nap.apply(x, self.nap_s, self.nap_s) + Nap.apply(self.bias, 0, self.nap_s)
-
-    class Products(nn.Module):
-        def __init__(self, factor):
-            super().__init__()
-            wide = round(factor * 8 * WIDTH)
-            self.both = nn.Sequential(nn.Linear(WIDTH, wide), nn.GELU(), nn.Linear(wide, WIDTH))
-
-        def forward(self, x):
-            return x + self.both(x)
+    distributed.init_process_group("gloo", f"file://{folder}/meet", rank=rank, world_size=ranks)
 
     def training(name, slow_rank=None):
-        """A function that does a step; and the schedule."""
         kind, chunks = SCHEDULES[name]
         count = chunks * ranks
-        mine = [rank, count - 1 - rank] if name == "zb-v" else [rank + i * ranks for i in range(chunks)]
-        layer = Products if given.products else Layer
+        mine = [rank, count - 1 - rank] if name == "zb-v" else [*range(rank, count, ranks)]
+        layer, factor = LAYER[given.products], SLOWER if rank == slow_rank else 1.0
         torch.manual_seed(1)
-        modules = [nn.Sequential(*(layer(SLOWER if rank == slow_rank else 1.0)
-                                   for _ in range(LAYERS * ranks // 2 // count))) for _ in mine]
+        modules = [nn.Sequential(*(layer(factor) for _ in range(LAYERS // chunks))) for _ in mine]
         stages = [pipelining.PipelineStage(module, i, count, torch.device("cpu"))
                   for module, i in zip(modules, mine)]
         schedule = getattr(pipelining.schedules, kind)(
-            stages[0] if chunks == 1 else stages, n_microbatches=given.microbatches,
-            loss_fn=nn.MSELoss())
-        optimizer = torch.optim.SGD([p for m in modules for p in m.parameters()], lr=1e-3)
-        rows = given.microbatches * 64
-        x, y = torch.randn(rows, WIDTH), torch.randn(rows, WIDTH)
-        last = {"target": y, "losses": []} if count - 1 in mine else {}
+            stages if chunks > 1 else stages[0], given.microbatches, loss_fn=nn.MSELoss())
+        optimizer = torch.optim.SGD([p for module in modules for p in module.parameters()], lr=1e-3)
+        x, y = (torch.randn(given.microbatches * 64, WIDTH) for _ in range(2))
+        inputs, targets = (x,) * (0 in mine), {"target": y} if count - 1 in mine else {}
 
-        def step():
-            schedule.step(*((x,) if 0 in mine else ()), **last)
-            optimizer.step()
-            optimizer.zero_grad()
-        return step, schedule
+        def steps(number):
+            """Times of all but the first, in s."""
+            times = []
+            for _ in range(number):
+                start = time.perf_counter()
+                schedule.step(*inputs, **targets)
+                optimizer.step()
+                optimizer.zero_grad()
+                times.append(time.perf_counter() - start)
+            return times[1:]
+        return schedule, steps
 
-    def timed(step):
-        dist.barrier()
-        start = time.perf_counter()
-        step()
-        dist.barrier()
-        return time.perf_counter() - start
-
+    overheads = []
     for turn in range(given.turns):
-        for name in SCHEDULES:
-            step, schedule = training(name)
-            with record(schedule, f"{given.folder}/{name}.{turn}.json", warmup=2):
-                for _ in range(2 + given.steps):
-                    step()
-        step, schedule = training("1f1b", slow_rank=1)
-        with record(schedule, f"{given.folder}/slow.{turn}.json", warmup=2):
-            for _ in range(2 + given.steps):
-                step()
-        step, schedule = training("1f1b")
-        times = {False: [], True: []}
-        timed(step)
-        for _ in range(given.steps):
-            times[False].append(timed(step))
-            with record(schedule, f"{given.folder}/unused.json", warmup=0):
-                times[True].append(timed(step))
-        if rank == 0:
-            print(json.dumps([statistics.median(times[on]) for on in (False, True)]), flush=True)
-    dist.destroy_process_group()
+        for name in (*SCHEDULES, "slow"):
+            schedule, steps = training("1f1b", 1) if name == "slow" else training(name)
+            with record(schedule, f"{folder}/{name}.{turn}.json", warmup=2):
+                steps(2 + given.steps)
+        schedule, steps = training("1f1b")
+        plain, recorded = [], []
+        for _ in range(3):
+            plain += steps(1 + given.steps // 2)
+            with record(schedule, f"{folder}/unused.json", warmup=0):
+                recorded += steps(1 + given.steps // 2)
+        overheads.append(statistics.median(recorded) / statistics.median(plain) - 1)
+    if rank == 0:
+        pathlib.Path(folder, "overheads.json").write_text(json.dumps(overheads))
+    distributed.destroy_process_group()
 
 
-def pipesim(given, *words):
-    return subprocess.run([given.pipesim, *map(str, words)], check=True, text=True,
-                          stdout=subprocess.PIPE).stdout
+def evaluate(given, turn, overhead):
+    """A turn's figures: fractions, or whether something holds."""
+    def pipesim(*words):
+        return subprocess.check_output([given.pipesim, *map(str, words)], cwd=given.folder)
 
-
-def evaluate(given, turn, off_and_on):
-    """The figures of a turn."""
-    def file(name, ending="json"):
-        return f"{given.folder}/{name}.{turn}.{ending}"
-
-    found = {"overhead": off_and_on[1] / off_and_on[0] - 1}
-    reports = {name: json.loads(pipesim(given, "report", file(name), "--json")) for name in SCHEDULES}
-    found["taken"] = max(report["taken_fraction"] or 0 for report in reports.values())
+    reports = {name: json.loads(pipesim("report", f"{name}.{turn}.json", "--json"))
+               for name in SCHEDULES}
+    taken = max(one["taken_fraction"] for one in reports.values())
+    found = {"time taken by other processes": taken, "a step, recorded": overhead}
     for source, name in PREDICTED:
-        pipesim(given, "calibrate", file(source), "-o", file(source, "costs.json"))
+        pipesim("calibrate", f"{source}.{turn}.json", "-o", "costs.json")
         predicted = json.loads(pipesim(
-            given, "--schedule", name, "--stages", given.ranks, "--virtual-stages",
-            SCHEDULES[name][1], "--microbatches", given.microbatches, "--costs",
-            file(source, "costs.json"), "--trace", file(f"predicted-{name}"), "--json"))
-        measured = reports[name]["iteration_ns"]["p50"]
-        found[f"{name} by {source}"] = predicted["makespan_ns"] / measured - 1
-    causes = json.loads(pipesim(given, "compare", file("predicted-1f1b"), file("slow"),
+            "--schedule", name, "--stages", given.ranks, "--virtual-stages", SCHEDULES[name][1],
+            "--microbatches", given.microbatches, "--costs", "costs.json", "--trace",
+            f"predicted-{name}.{turn}.json", "--json"))["makespan_ns"]
+        found[f"{name} by {source}"] = predicted / reports[name]["iteration_ns"]["p50"] - 1
+    causes = json.loads(pipesim("compare", f"predicted-1f1b.{turn}.json", f"slow.{turn}.json",
                                 "--json"))["root_causes"]
-    found["slow stage first"] = bool(causes) and (causes[0]["stage"], causes[0]["term"]) == (1, "compute")
+    found["slow stage named first"] = (causes[0]["stage"], causes[0]["term"]) == (1, "compute")
     return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pipesim", help="the program")
-    for name, default in (("--ranks", 2), ("--microbatches", 8), ("--turns", 5), ("--steps", 10)):
-        parser.add_argument(name, type=int, default=default)
-    parser.add_argument("--products", action="store_true", help="matrix products instead of sleeping")
-    parser.add_argument("--keep", help="a folder for the recordings")
-    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    parser.add_argument("pipesim", type=os.path.abspath, help="the program")
+    for name, default in (("ranks", 2), ("microbatches", 8), ("turns", 5), ("steps", 10)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--products", action="store_true", help="matrix products, not sleep")
+    parser.add_argument("--keep", metavar="FOLDER", help="where recordings stay")
     given = parser.parse_args()
-    if given.rank is not None:
-        return run_rank(given)
     with tempfile.TemporaryDirectory() as scratch:
-        given.folder = given.keep or scratch
+        given.folder = os.path.abspath(given.keep or scratch)
         os.makedirs(given.folder, exist_ok=True)
         pathlib.Path(given.folder, "meet").unlink(missing_ok=True)
-        ranks = [subprocess.Popen([sys.executable, HERE, *sys.argv[1:], "--folder", given.folder,
-                                   "--rank", str(rank)], stdout=subprocess.PIPE, text=True,
-                                  env={**os.environ, "OMP_NUM_THREADS": "1"})
-                 for rank in range(given.ranks)]
-        output = [rank.communicate()[0] for rank in ranks][0]
-        if any(rank.returncode for rank in ranks):
-            sys.exit("recorder.py: a rank failed")
-        turns = [evaluate(given, turn, json.loads(line))
-                 for turn, line in enumerate(output.splitlines())]
-    print(f"{given.ranks} ranks, {given.turns} turns of {given.steps} steps, "
-          f"{'products' if given.products else 'sleeping'}, {os.cpu_count()} processors")
+        torch.multiprocessing.spawn(run_rank, (given,), given.ranks)
+        overheads = json.loads(pathlib.Path(given.folder, "overheads.json").read_text())
+        turns = [evaluate(given, turn, overhead) for turn, overhead in enumerate(overheads)]
+    print(f"{given.ranks} ranks, {os.cpu_count()} processors, {given.turns} turns of {given.steps} "
+          f"steps; layers {'multiply' if given.products else 'sleep'}")
     for name in turns[0]:
         values = [turn[name] for turn in turns]
-        if isinstance(values[0], bool):
-            print(f"{name:32} in {sum(values)} of {len(values)}")
-        else:
-            print(f"{name:32} {100 * statistics.median(values):+6.2f} %   "
-                  f"({100 * min(values):+.2f} to {100 * max(values):+.2f})")
+        print(f"{name:32}", f"in {sum(values)} of {len(values)}" if isinstance(values[0], bool) else
+              f"{100 * statistics.median(values):+6.2f} %   "
+              f"({100 * min(values):+.2f} to {100 * max(values):+.2f})")
 
 
 if __name__ == "__main__":

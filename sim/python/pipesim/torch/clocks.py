@@ -58,7 +58,7 @@ class CudaClock:
 
     def tick(self):
         event = torch.cuda.Event(enable_timing=True)
-        event.record()
+        event.record(torch.cuda.current_stream(self.where))
         return event
 
     def _anchor(self):
