@@ -13,6 +13,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 import warnings
 
 import pytest
@@ -27,6 +28,7 @@ sys.path.insert(0, str(HERE.parents[2] / "sim/python"))
 PIPESIM = os.environ.get("PIPESIM", "pipesim")
 LIMIT_S = 600  # against hangs; nothing here is about speed
 STEPS = 3      # that are recorded
+AHEAD_NS = 3_000_000_000  # a clock of another host
 
 # A schedule's class, pipesim's name for it, and chunks per rank. The last runs pipesim's own file.
 SCHEDULES = [("ScheduleGPipe", "gpipe", 1), ("Schedule1F1B", "1f1b", 1),
@@ -35,7 +37,7 @@ SCHEDULES = [("ScheduleGPipe", "gpipe", 1), ("Schedule1F1B", "1f1b", 1),
              ("ScheduleZBVZeroBubble", "zb-v", 2), ("ScheduleDualPipeV", "dualpipe-v", 2),
              ("_PipelineScheduleRuntime", "zb-h1", 1)]
 OTHERS = ["alone", "optimizer", "profiler", "fault", "raise", "replace", "microbatches", "rows",
-          "steps", "none", "no hook", "twice", "name", "folder", "eval"]
+          "steps", "none", "no hook", "twice", "name", "folder", "eval", "clocks"]
 
 
 # ---- What a rank runs
@@ -122,6 +124,9 @@ def run_case(case, rank, world):
         before = training.attributes()
     if what == "fault" and rank == 0:
         changed.setattr(clocks.Taken, "__call__", failing([], clocks.Taken.__call__))
+    if what == "clocks":
+        changed.setattr(clocks, "home", lambda: f"host {rank}")
+        changed.setattr(clocks, "now", lambda: time.monotonic_ns() + rank * AHEAD_NS)
     around = [] if what == "alone" else [record(training.schedule, case["path"], **options)]
     if what == "twice":
         around.append(record(training.schedule, case["path"]))
@@ -305,7 +310,7 @@ def test_its_costs_predict_another_schedule(recordings):
     assert compared["unmatched"] == {"predicted": 0, "measured": 0}
 
 
-@pytest.mark.parametrize("what", ["optimizer", "profiler", "eval"])
+@pytest.mark.parametrize("what", ["optimizer", "profiler", "eval", "clocks"])
 def test_what_goes_on_at_the_same_time_is_no_matter(recordings, what):
     run = recordings[2, what]
     assert run.warned() == []
@@ -314,6 +319,17 @@ def test_what_goes_on_at_the_same_time_is_no_matter(recordings, what):
     assert run.report()["iteration_ns"]["count"] == STEPS
     names = {one["name"] for one in json.loads(run.path.read_text())["traceEvents"]}
     assert {"0OPTIMIZER", "1OPTIMIZER"} <= names
+
+
+def test_clocks_of_hosts_are_aligned(recordings):
+    run = recordings[2, "clocks"]
+    trace = json.loads(run.path.read_text())
+    first, second = trace["metadata"]["pipesim"]["clocks"]
+    assert first["offset_ns"] == 0 and first["uncertainty_ns"] == 0
+    assert abs(second["offset_ns"] + AHEAD_NS) <= second["uncertainty_ns"]
+    ends = [one["ts"] + one["dur"] for one in trace["traceEvents"] if one["ph"] == "X"]
+    assert max(ends) < 1e-3 * AHEAD_NS
+    assert "clocks" not in json.loads(recordings[2, "eval"].path.read_text())["metadata"]["pipesim"]
 
 
 def test_a_profile_of_the_same_run_is_written(recordings):
