@@ -46,6 +46,7 @@ class Hooks:
         self.computes = []    # (kind, stage, microbatch, step, start, end, taken, allocated)
         self.messages = []    # [kind, stage, microbatch, step, posted, wait, its end, bytes]
         self.made = {}        # by id, P2POps that are not posted: (kind, stage, microbatch, op)
+        self._optimizer_start = None
         self._undo = []       # in order of installing
 
     # ---- To have and to lose
@@ -95,13 +96,14 @@ class Hooks:
         except Exception as error:
             self.fail(error)
 
-    def end(self, start, kind, stage, microbatch):
+    def end(self, start, what):
+        """`what` gives kind, stage and microbatch."""
         if start is None or not self.on:
             return
         try:
             tick = self.clock.tick()
             taken = self.taken() - start[0] if self.taken else 0
-            self.computes.append((kind, stage, microbatch, self.step, start[1], tick, taken,
+            self.computes.append((*what(), self.step, start[1], tick, taken,
                                   self.clock.allocated()))
         except Exception as error:
             self.fail(error)
@@ -111,17 +113,16 @@ class Hooks:
             def computing(*args, **named):
                 start = self.begin()
                 result = old(*args, **named)
-                if start is not None:
-                    self.end(start, kind_of(args, named), stage.stage_index, args[0])
+                self.end(start, lambda: (kind_of(args, named), stage.stage_index, args[0]))
                 return result
             return computing
         return wrap
 
     def _losing(self, old):
-        def losing(stage, output, targets, microbatch, *args, **named):
-            start = self.begin() if stage.is_last else None
-            result = old(stage, output, targets, microbatch, *args, **named)
-            self.end(start, "LOSS", stage.stage_index, microbatch)
+        def losing(*args, **named):  # stage, output, targets, microbatch
+            start = self.begin() if args and args[0].is_last else None
+            result = old(*args, **named)
+            self.end(start, lambda: ("LOSS", args[0].stage_index, args[3]))
             return result
         return losing
 
@@ -145,8 +146,8 @@ class Hooks:
         self._optimizer_start = self.begin()
 
     def _after_optimizer(self, *_):
-        stage = min(stage.stage_index for stage in self.stages)
-        self.end(self._optimizer_start, "OPTIMIZER", stage, None)
+        self.end(self._optimizer_start, lambda: (
+            "OPTIMIZER", min(stage.stage_index for stage in self.stages), None))
 
     # ---- Messages: made by a stage, posted in a batch, waited for
 
