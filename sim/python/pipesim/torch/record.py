@@ -13,6 +13,8 @@ All ranks of the pipeline run this; rank 0 writes one file at the end. Then
     pipesim compare predicted.json run.json        where a prediction is off, and why
     pipesim whatif run.json --scale B@stage1=0.8   how long with something changed
 
+It needs torch alone, whose exchange of objects between ranks needs numpy.
+
 A recording of one chunk per rank gives costs for schedules of one chunk, one of
 ScheduleLoopedBFS with two chunks those for schedules of two.
 
