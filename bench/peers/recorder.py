@@ -24,7 +24,6 @@ import torch
 from torch import distributed, nn
 from torch.distributed import pipelining
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "sim/python"))
 from pipesim.torch import record
 
 LAYERS, WIDTH, NAP_S, SLOWER = 4, 256, 4e-3, 1.5  # layers per rank

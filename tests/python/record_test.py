@@ -1,7 +1,5 @@
 """pipesim.torch.record: what it writes, and that it never disturbs a training.
 
-    PIPESIM=build/release/pipesim python3 -m pytest tests/python/record_test.py
-
 This file is also what the ranks run, as processes that meet over gloo: all cases of two ranks one
 after the other, then all of four, since a process takes longer to load PyTorch than to train.
 """
@@ -23,9 +21,11 @@ dist = torch.distributed
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("needs a PyTorch with gloo", allow_module_level=True)
 
+import pipesim.program
+
+pytestmark = pytest.mark.peer
 HERE = pathlib.Path(__file__).resolve()
-sys.path.insert(0, str(HERE.parents[2] / "sim/python"))
-PIPESIM = os.environ.get("PIPESIM", "pipesim")
+PIPESIM = pipesim.program.path()
 LIMIT_S = 600  # against hangs; nothing here is about speed
 STEPS = 3      # that are recorded
 AHEAD_NS = 3_000_000_000  # a clock of another host
