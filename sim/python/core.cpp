@@ -122,7 +122,10 @@ class Predictor {
   static bool set(const Variable& variable, nb::handle value) {
     if (auto* const* text = std::get_if<Flag*>(&variable)) {
       if (PyUnicode_CheckExact(value.ptr()) != 0) {
-        **text = nb::cast<std::string>(value);
+        Py_ssize_t size = 0;
+        const char* const utf8 = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+        if (utf8 == nullptr) throw nb::python_error();
+        (*text)->emplace(utf8, static_cast<std::size_t>(size));
       } else if (PyLong_CheckExact(value.ptr()) != 0) {
         **text = nb::cast<std::string>(nb::str(value));
       } else {

@@ -1,8 +1,10 @@
 """The other commands: their JSON with types, their tables and pictures, their errors."""
 
+import copy
 import inspect
 import json
 import pathlib
+import pickle
 import typing
 
 import pytest
@@ -159,6 +161,20 @@ def test_errors_are_sentences(call, sentence):
     with pytest.raises(PipesimError, match=sentence) as raised:
         call()
     assert "\n" not in str(raised.value) and "/pipesim-" not in str(raised.value)
+
+
+def test_flags_that_repeat_are_lists():
+    model = dict(model="gpt2-small", cluster="dgx-a100", devices=8, global_batch=64)
+    plan = pipesim.plan(**model, only=["stages=2", "zero=1"])
+    assert (plan.best.layout.stages, plan.best.layout.zero) == (2, 1)
+    assert pipesim.plan(**model, only="stages=2").best.layout.stages == 2
+    with pytest.raises(PipesimError, match='like "--schedule 1f1b'):
+        pipesim.plan(**model, why="stages=2")
+
+
+def test_answers_are_values(found):
+    assert pickle.loads(pickle.dumps(found["report"])) == found["report"]
+    assert copy.deepcopy(found["compare"]).verdict == found["compare"].verdict
 
 
 def test_help_names_every_keyword():

@@ -216,6 +216,8 @@ def test_notes_are_warnings():
             "/nowhere/t.json",
         ),
         (dict(schedule="1f1b", stages=1_000_000, microbatches=1_000_000), "memory"),
+        (dict(schedule="1f1b", stages=True, microbatches=8), "stages: a value is needed, not True"),
+        (dict(schedule="1f1b", stages=2, microbatches=8, explain=1), "explain: a switch is True"),
         (dict(schedule=["1f1b"], stages=[[2]], microbatches={}), "."),
     ],
 )

@@ -58,6 +58,7 @@ def test_a_file(tmp_path, command_line):
         ([["0F0", 7]], "rank 0: 7 is no action such as '0F0'"),
         (["0F0"], "rank 0: a list of actions"),
         ([["0F0,0B0"]], "is no action"),
+        ([["0F0", "0B0"], []], "rank 1: it has no actions"),
         ([], "."),
         (7, "a schedule is a name, a file or a list of lists, not a int"),
     ],

@@ -59,7 +59,10 @@ std::string function(const CommandDescription& command) {
     if (is_ours(flag)) continue;
     const std::string called = identifier(flag.names.back());
     const bool is_switch = flag.type.empty();
-    parameters += fmt::format("    {}: {},\n", called, is_switch ? "bool = False" : "Given = None");
+    parameters += fmt::format("    {}: {},\n", called,
+                              is_switch         ? "bool = False"
+                              : flag.may_repeat ? "Union[Text, Sequence[Text]] = ()"
+                                                : "Given = None");
     if (flag.group != group) {
       group = flag.group;
       documents += fmt::format("\n    {}\n", group);
@@ -91,6 +94,7 @@ std::string python_functions(const CommandDescription& program) {
   if (functions.empty()) return functions;
   return fmt::format(
       "\"\"\"The commands of {} as functions, written by it when it is built.\"\"\"\n\n"
+      "from typing import Sequence, Union\n\n"
       "from . import answers\nfrom .program import Given, Text, answer\n{}",
       program.name, functions);
 }

@@ -79,6 +79,9 @@ class Answer(Record):
         """Takes what draws its picture when one is asked for."""
         object.__setattr__(self, "_draw", draw)
 
+    def __reduce__(self) -> Any:
+        return type(self), (dict(self),)  # without what draws
+
     def rows(self) -> List[Record]:
         """Its table."""
         return self.get(self.table) or []

@@ -11,7 +11,9 @@ class PipesimError(ValueError):
 
     def __init__(self, sentence: str):
         # Between backquotes are commands, whose flags are flags; between quotes is what was given.
-        super().__init__(re.sub(r"`[^`]*`|'[^']*'|--[a-z][a-z0-9-]*", _keyword, sentence))
+        super().__init__(
+            re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"|--[a-z][a-z0-9-]*", _keyword, sentence)
+        )
 
 
 class PipesimWarning(UserWarning):

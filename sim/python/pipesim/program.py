@@ -81,13 +81,21 @@ class _Words:
             return str(value)
         raise PipesimError(f"{keyword}: a {type(value).__name__} is no text, number, path or list")
 
-    def flags(self, given: Mapping[str, Any]) -> Dict[str, Union[str, bool]]:
-        """Texts by keyword, of what was given; True of a switch."""
-        return {
-            keyword: value is True or self.text(keyword, value)
-            for keyword, value in given.items()
-            if value is not None and value is not False
-        }
+    def flags(self, given: Mapping[str, Any], usual: Mapping[str, Any]) -> Dict[str, Any]:
+        """What was given: a text, or True of a switch, or a list of texts that repeat."""
+        texts: Dict[str, Any] = {}
+        for keyword, value in given.items():
+            default = usual[keyword]
+            if value is None or value is False or value is default:
+                continue
+            if default is False and value is not True:
+                raise PipesimError(f"{keyword}: a switch is True or False, not {value!r}")
+            if default == ():
+                values = value if isinstance(value, (list, tuple)) else [value]
+                texts[keyword] = [self.text(keyword, one) for one in values]
+            else:
+                texts[keyword] = value is True or self.text(keyword, value)
+        return texts
 
     def mended(self, sentence: str) -> str:
         for made, name in self._names.items():
@@ -116,59 +124,73 @@ def _run(command: str, words: List[str], files: _Words) -> str:
     return files.mended(done.stdout)
 
 
-def _flag_words(texts: Mapping[str, Union[str, bool]]) -> List[str]:
+def _flag_words(texts: Mapping[str, Any]) -> List[str]:
     words = []
     for keyword, text in texts.items():
         flag = "--" + keyword.rstrip("_").replace("_", "-")
-        words.append(flag if text is True else f"{flag}={text}")
+        for one in text if isinstance(text, list) else [text]:
+            words.append(flag if one is True else f"{flag}={one}")
     return words
-
-
-_outputs = ("trace", "export", "figure", "layout_picture")
 
 
 def answer(command: str, given: Dict[str, Any], arguments: Sequence[str]) -> Any:
     """What a command finds, for keywords as its flags, some of which are arguments; called by
     commands.py."""
+    from . import commands
+
+    usual = vars(commands)[command + "_" * (command == "import")].__kwdefaults__
     files = _Words()
-    positional = [given.pop(name) for name in arguments]
     if command == "predict":
-        schedule = given["schedule"]
-        if isinstance(schedule, Schedule) and schedule.asked:
-            for keyword, value in {**schedule.asked, "schedule": schedule.name}.items():
-                other = given[keyword]
-                if not (other is None or other is False or other is schedule or other == value):
-                    raise PipesimError(f"{keyword}: the schedule has {value}; omit it")
-                given[keyword] = value
-        texts = files.flags(given)
-        if any(texts.get(output) for output in _outputs):
-            _run(command, ["--quiet", *_flag_words(texts)], files)
-        for output in _outputs:
-            texts.pop(output, None)
-        try:
-            return predict_texts(texts)
-        except PipesimError as error:
-            raise PipesimError(files.mended(str(error))) from None
+        return _predicted(given, usual, files)
+    positional = [given.pop(name) for name in arguments]
     named = [
         files.text(command, one)
         for values in positional
         for one in (values if isinstance(values, tuple) else [values])
         if one is not None
     ]
-    words = _flag_words(files.flags(given))
+    texts = files.flags(given, usual)
+
+    def run(*output: str) -> str:
+        return _run(command, [*_flag_words(texts), *output, "--", *named], files)
+
     if command == "calibrate":
         costs = files.file("costs", ".json")
-        report = _run(command, [*words, "--output", costs, "--", *named], files)
+        report = run("--output", costs)
         found = answers.read(command, pathlib.Path(costs).read_text(encoding="utf-8"))
         found.told = report.rpartition("\nCosts: ")[0]
         return found
-    found = answers.read(command, _run(command, [*words, "--json", "--", *named], files))
-    if "figure" in given:
-        found.draw_with(lambda: _drawn(command, words, named, files))
+    found = answers.read(command, run("--json"))
+    if "figure" in usual:
+        texts.pop("figure", None)
+        picture = files.file("picture", ".svg")
+
+        def draw() -> str:
+            run("--json", "--figure", picture)
+            return pathlib.Path(picture).read_text(encoding="utf-8")
+
+        found.draw_with(draw)
     return found
 
 
-def _drawn(command: str, words: List[str], named: List[str], files: _Words) -> str:
-    picture = files.file("picture", ".svg")
-    _run(command, [*words, "--json", "--figure", picture, "--", *named], files)
-    return pathlib.Path(picture).read_text(encoding="utf-8")
+def _predicted(given: Dict[str, Any], usual: Mapping[str, Any], files: _Words) -> Prediction:
+    schedule = given["schedule"]
+    if isinstance(schedule, Schedule) and schedule.asked:
+        for keyword, value in {**schedule.asked, "schedule": schedule.name}.items():
+            other = given[keyword]
+            if not (other is None or other is False or other is schedule or other == value):
+                raise PipesimError(f"{keyword}: the schedule has {value}; omit it")
+            given[keyword] = value
+    texts = files.flags(given, usual)
+    outputs = ("trace", "export", "figure", "layout_picture")
+    if any(output in texts for output in outputs):
+        _run("predict", ["--quiet", *_flag_words(texts)], files)
+    for output in outputs:
+        texts.pop(output, None)
+    for keyword, text in texts.items():
+        if text is True and usual[keyword] is None:
+            raise PipesimError(f"{keyword}: a value is needed, not True")
+    try:
+        return predict_texts(texts)
+    except PipesimError as error:
+        raise PipesimError(files.mended(str(error))) from None

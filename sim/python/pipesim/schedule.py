@@ -111,6 +111,8 @@ def _rows(lists: Any) -> str:
             raise PipesimError(
                 f"rank {rank}: a list of actions such as '0F0' is expected, not {row!r}"
             )
+        if not row:
+            raise PipesimError(f"rank {rank}: it has no actions")
         for action in row:
             if not isinstance(action, str) or "\n" in action or "," in action:
                 raise PipesimError(f"rank {rank}: {action!r} is no action such as '0F0'")
