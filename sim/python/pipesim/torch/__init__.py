@@ -1,5 +1,6 @@
-"""pipesim beside PyTorch: runs of torch.distributed.pipelining as traces."""
+"""pipesim beside PyTorch: runs of torch.distributed.pipelining as traces, and models in stages."""
 
+from .profile import Profile, profile
 from .record import record
 
-__all__ = ["record"]
+__all__ = ["Profile", "profile", "record"]
