@@ -74,15 +74,17 @@ def cnn():
         torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(32, 10)))
 
 
-def words_of(samples, vocabulary):
-    return lambda: [torch.randint(vocabulary, (samples, TOKENS)) for _ in range(2)]
-
-
-MODELS = {  # a model, a batch of it, given the number of samples, and the loss of a microbatch
+MODELS = {  # what makes one, and what makes inputs and targets for a number of samples
     "gpt2": (gpt2, lambda n: torch.randint(WORDS, (2, n, TOKENS)).unbind()),
     "llama": (llama, lambda n: torch.randint(WORDS // 4, (2, n, TOKENS)).unbind()),
     "cnn": (cnn, lambda n: (torch.randn(n, 3, 64, 64), torch.randint(10, (n,)))),
 }
+
+
+def waited_ns():
+    """For how long other processes had this thread's processor so far."""
+    with open("/proc/thread-self/schedstat") as file:
+        return int(file.read().split()[1])
 
 
 def loss_of(output, target):
@@ -139,7 +141,9 @@ def try_model(name, options):
     dist.broadcast_object_list(cuts)
     splits = [Split(module, example, profile.split_points(layout), options) for layout, _ in cuts]
     losses = [[split.step(*each)[0] for each in batches] for split in splits]
+    waited, start = waited_ns(), time.perf_counter_ns()
     turns = [[split.step(*batches[0])[1] for split in splits] for _ in range(options.rounds)]
+    waited = (waited_ns() - waited) / (time.perf_counter_ns() - start)
     if dist.get_rank() == 0:
         return
     expected = losses_of_one_process(module, batches, options.microbatches)
@@ -151,14 +155,15 @@ def try_model(name, options):
         print(f"  {what:<7}{layout}  predicted {ns / 1e6:.1f} ms, measured {took / 1e6:.1f} ms")
     predicted, seen = cuts[0][1] / cuts[1][1], measured[0] / measured[1]
     print(f"  chosen is {predicted:.2f} times as fast as even by prediction, {seen:.2f} measured: "
-          f"{predicted / seen - 1:+.1%}")
+          f"{predicted / seen - 1:+.1%}; other processes had its processor for {waited:.0%}")
     if worst > 1e-4:
         raise SystemExit(f"{name}: losses differ by more than 1e-4")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(MODELS)}; default all")
+    parser.add_argument("models", nargs="*", metavar="MODEL",
+                        help=f"of {', '.join(MODELS)}; default all")
     parser.add_argument("--schedule", choices=SCHEDULES, default="1f1b")
     parser.add_argument("--microbatches", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=9, help="timed steps of each split")

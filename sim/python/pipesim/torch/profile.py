@@ -14,13 +14,11 @@ pipeline's stage keeps, and what torch.export changes.
 
 import dataclasses
 import statistics
-import time
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from ..errors import PipesimError
+from .passes import Pass, Seen, bytes_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +59,8 @@ class Profile:
         layers of each stage. `pipeline` changes the modules it splits at: split a copy.
         Raises PipesimError if the layout is not one of these layers."""
         from torch.distributed.pipelining import SplitPoint
-        layout = list(layout)
-        if any(count < 1 for count in layout) or sum(layout) != len(self.layers):
+        whole = all(isinstance(count, int) and count > 0 for count in layout)
+        if not whole or sum(layout) != len(self.layers):
             raise PipesimError(f"split_points: {layout} should be layers of each stage, 1 or more, "
                                f"of {len(self.layers)} in all")
         spec, begin = {}, len(self.layers)
@@ -93,20 +91,23 @@ def profile(module, example_args, *, layers=None, loss=None, repetitions=7):
     existing ones, as those of all microbatches but the first are.
 
     Gradients, buffers and random numbers are afterwards as they were. Raises PipesimError if there
-    are no layers, if they do not each run once and in order, if the example can't be run, or if
-    layers share a parameter: PyTorch would not sum its gradients over stages.
+    are no layers, if they do not each run once and in order, if one changes its input in place, if
+    the example can't be run, or if layers share a parameter: PyTorch would not sum its gradients
+    over stages.
     """
+    if repetitions < 1:
+        raise PipesimError(f"profile: repetitions: {repetitions} should be 1 or more")
     names = _names(module, layers)
     args = example_args if isinstance(example_args, tuple) else (example_args,)
     args, kwargs = ((), example_args) if isinstance(example_args, dict) else (args, {})
-    run = _Run(module, names, args, kwargs, loss)
+    run = Pass(module, names, args, kwargs, loss)
     gradients = [(p, p.grad) for p in module.parameters()]
     buffers = [(b, b.clone()) for b in module.buffers()]
     try:
         for p, gradient in gradients:
             p.grad = None if gradient is None else gradient.clone()
         with torch.enable_grad(), torch.random.fork_rng(run.cuda):
-            seen = _Seen(module, run)
+            seen = Seen(module, run)
             with seen, torch.autograd.graph.saved_tensors_hooks(seen.pack, lambda kept: kept):
                 run()
             run()
@@ -124,131 +125,14 @@ def profile(module, example_args, *, layers=None, loss=None, repetitions=7):
     for way, own, *sizes in zip(zip(*times), held, seen.saved, run.sent):
         forward, backward = (round(statistics.median(each)) for each in zip(*way))
         trained = [p for p in own if p.requires_grad]
-        found.append([forward, backward, sum(p.numel() for p in own), _bytes(own), _bytes(trained),
-                      *sizes])
+        found.append([forward, backward, sum(p.numel() for p in own), bytes_of(own),
+                      bytes_of(trained), *sizes])
     for end, next_to in ((0, 1), (-1, -2)):  # without parameters it is no layer of its own
         if not held[end]:
             sums = [a + b for a, b in zip(found[end][:-1], found[next_to])]
-            found[next_to] = [*sums, found[max(end, next_to)][-1]]
+            found[next_to] = [*sums, found[max(end, next_to)][-1]]  # the later one's output
             del found[end], titles[end]
     return Profile([Layer(*each) for each in zip(titles, *zip(*found))], names)
-
-
-class _Run:
-    """A forward and a backward. Place 0 is what runs before the chain of modules, k + 1 its module
-    k, and the last what runs after it; mark k stands before place k."""
-
-    def __init__(self, module, names, args, kwargs, loss):
-        self.module, self.names, self.inputs, self.loss = module, names, (args, kwargs), loss
-        self.last = len(names) + 1
-        self.sent = [0] * (self.last + 1)
-        devices = {t.device for t in [*module.parameters(), *_tensors(self.inputs)]}
-        if len(devices) > 1 or any(device.type not in ("cpu", "cuda") for device in devices):
-            raise PipesimError(f"profile: {', '.join(sorted(map(str, devices)))}: module and "
-                               "example should be on one device, a processor or CUDA")
-        self.cuda = [device for device in devices if device.type == "cuda"]
-        chain = [module.get_submodule(name) for name in names]
-        self.hooks = [chain[-1].register_forward_hook(
-            lambda _, __, output: self._begin(self.last, output))]
-        for k, each in enumerate(chain, 1):
-            self.hooks.append(each.register_forward_pre_hook(
-                lambda _, args, kwargs, k=k: self._begin(k, (args, kwargs)), with_kwargs=True))
-
-    def __call__(self):
-        """Of each place the times of forward and backward, ns."""
-        args, kwargs = self.inputs
-        name = type(self.module).__name__
-        self.place, self.forward, self.backward = 0, {0: self._tick()}, {}
-        try:
-            output = self.module(*args, **kwargs)
-        except Exception as error:
-            if isinstance(error, PipesimError):
-                raise
-            raise PipesimError(f"profile: {name} fails for the example: {type(error).__name__}: "
-                               f"{error}") from error
-        if self.place != self.last:
-            raise PipesimError(f"profile: {self.names[self.place]} does not run for the example")
-        self.sent[-1] = _bytes(_tensors(output))
-        goals = [goal for goal in _tensors(output if self.loss is None else self.loss(output))
-                 if goal.requires_grad]
-        if not goals:
-            raise PipesimError(f"profile: what {name} returns for the example needs no gradient")
-        self.forward[self.last + 1] = self.backward[self.last + 1] = self._tick()
-        torch.autograd.backward(goals, [torch.ones_like(goal) for goal in goals])
-        self.backward[0] = self._tick()
-        if self.cuda:
-            torch.cuda.synchronize(*self.cuda)
-        for k in range(1, self.last + 1):  # below a mark that no gradient passes is no backward
-            self.backward.setdefault(k, self.backward[k - 1])
-        return [(self._between(self.forward[k], self.forward[k + 1]),
-                 self._between(self.backward[k + 1], self.backward[k]))
-                for k in range(self.last + 1)]
-
-    def _begin(self, place, inputs):
-        if place != self.place + 1:
-            name = self.names[min(place, self.last - 1) - 1]
-            raise PipesimError(f"profile: {name} should run once, after the layers named before it")
-        inputs = [t for t in _tensors(inputs) if not isinstance(t, torch.nn.Parameter)]
-        self.place, self.sent[place - 1] = place, _bytes(set(inputs))
-        for tensor in inputs:
-            if tensor.grad_fn is not None:
-                tensor.register_hook(lambda _: self._reached(place))
-        self.forward[place] = self._tick()
-
-    def _reached(self, place):
-        """The first gradient of a place's inputs is there: autograd runs what was made later in
-        the forward first, so nothing of this place and of those after it is left to do."""
-        if place not in self.backward:
-            self.backward[place] = self._tick()
-
-    def _tick(self):
-        if not self.cuda:
-            return time.perf_counter_ns()
-        event = torch.cuda.Event(enable_timing=True)
-        event.record(torch.cuda.current_stream(*self.cuda))
-        return event
-
-    def _between(self, start, end):
-        return start.elapsed_time(end) * 1e6 if self.cuda else end - start
-
-    def close(self):
-        for hook in self.hooks:
-            hook.remove()
-
-
-class _Seen(TorchDispatchMode):
-    """Which place uses which parameters, and how many bytes each keeps for the backward."""
-
-    def __init__(self, module, run):
-        super().__init__()
-        self.run, self.saved, self.names, self.places = run, [0] * len(run.sent), {}, {}
-        for name, p in module.named_parameters(remove_duplicate=False):
-            self.names.setdefault(p, []).append(name)
-        self.known = {_storage(t) for t in [*module.parameters(), *module.buffers()]}
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        for tensor in _tensors((args, kwargs)):
-            if tensor in self.names and not self.run.backward:
-                self.places.setdefault(tensor, set()).add(self.run.place)
-        return function(*args, **(kwargs or {}))
-
-    def pack(self, tensor):
-        if _storage(tensor) not in self.known:
-            self.known.add(_storage(tensor))
-            self.saved[self.run.place] += tensor.untyped_storage().nbytes()
-        return tensor
-
-    def parameters(self, titles):
-        """Those of each place."""
-        held = [[] for _ in titles]
-        for p, places in self.places.items():
-            if len(places) > 1:
-                raise PipesimError(
-                    f"profile: {' = '.join(self.names[p])} is one parameter of several layers, "
-                    f"{', '.join(titles[k] for k in sorted(places))}: PyTorch does not sum the "
-                    "gradients of its copies on several stages; untie it")
-            held[places.pop()].append(p)
-        return held
 
 
 def _names(module, layers):
@@ -262,20 +146,9 @@ def _names(module, layers):
     if len(layers) < 2:
         raise PipesimError(f"profile: {name} has no ModuleList or Sequential of two layers or "
                            "more; name the submodules to split at: layers=[...]")
-    known = dict(module.named_modules())
+    known = dict(module.named_modules(remove_duplicate=False))
     for layer in layers:
-        if not layer or layer not in known:
-            raise PipesimError(f"profile: layers: {name} has no submodule {layer!r}")
+        if not layer or layer not in known or layers.count(layer) > 1:
+            raise PipesimError(f"profile: layers: {name} has no submodule {layer!r}, or it is "
+                               "named twice")
     return list(layers)
-
-
-def _tensors(tree):
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
-
-
-def _bytes(tensors):
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
-def _storage(tensor):
-    return tensor.untyped_storage().data_ptr()
