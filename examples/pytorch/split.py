@@ -10,7 +10,7 @@ medians of their steps are compared with the predicted ones.
     pip install torch transformers pipesim
     torchrun --standalone --nproc-per-node 2 examples/pytorch/split.py
 
-Each rank has one thread. Times mean something only if each has a processor to itself.
+Each rank has one thread, and should have a processor to itself. Needs Linux, no GPU.
 """
 
 import argparse
@@ -20,15 +20,14 @@ import time
 
 import torch
 import torch.distributed as dist
-from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe, pipeline
+from torch.distributed.pipelining import Schedule1F1B, pipeline
 from torch.nn import functional
 
 import pipesim
 import pipesim.torch
 
-SCHEDULES = {"1f1b": Schedule1F1B, "gpipe": ScheduleGPipe}
 TOKENS, WORDS = 64, 32000
-STEPS = 3  # of training, whose losses are compared
+STEPS = 3  # whose losses are compared
 
 
 class Logits(torch.nn.Module):
@@ -48,7 +47,7 @@ COMMON = {"bos_token_id": None, "eos_token_id": None, "use_cache": False,
 
 
 def gpt2():
-    """Many words for its size: the head takes as long as ten blocks."""
+    """With many words for its size: the head takes as long as ten blocks."""
     from transformers import GPT2Config, GPT2LMHeadModel
     return Logits(GPT2LMHeadModel(GPT2Config(
         n_layer=12, n_embd=256, n_head=4, n_positions=TOKENS, vocab_size=WORDS, resid_pdrop=0.0,
@@ -64,12 +63,9 @@ def llama():
 
 def cnn():
     """Nine convolutions, of which the first see the most pixels."""
-    layers, channels = [], 3
-    for block in range(9):
-        layers.append(torch.nn.Sequential(
-            torch.nn.Conv2d(channels, 32, 3, padding=1), torch.nn.ReLU(),
-            *([torch.nn.MaxPool2d(2)] if block in (2, 4, 6) else [])))
-        channels = 32
+    layers = [torch.nn.Sequential(torch.nn.Conv2d(32 if k else 3, 32, 3, padding=1),
+                                  torch.nn.ReLU(), torch.nn.MaxPool2d(2 if k in (2, 4, 6) else 1))
+              for k in range(9)]
     return torch.nn.Sequential(*layers, torch.nn.Sequential(
         torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(32, 10)))
 
@@ -81,72 +77,60 @@ MODELS = {  # what makes one, and what makes inputs and targets for a number of 
 }
 
 
+def loss_of(output, target):
+    return functional.cross_entropy(output.flatten(0, -2), target.flatten())
+
+
+def train(module, optimizer, batch, microbatches, schedule=None):
+    """One step: its mean loss, which the last rank knows, and its ns without the optimizer."""
+    start, losses = time.perf_counter_ns(), []
+    if schedule is None:
+        for inputs, target in zip(*(each.chunk(microbatches) for each in batch)):
+            losses.append(loss_of(module(inputs), target))
+            (losses[-1] / microbatches).backward()
+    else:
+        first = dist.get_rank() == 0
+        schedule.step(*batch[:first], target=None if first else batch[1], losses=losses)
+        dist.barrier()
+    took = time.perf_counter_ns() - start
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=False)
+    return sum(losses, torch.zeros(())).item() / microbatches, took
+
+
 def waited_ns():
     """For how long other processes had this thread's processor so far."""
     with open("/proc/thread-self/schedstat") as file:
         return int(file.read().split()[1])
 
 
-def loss_of(output, target):
-    return functional.cross_entropy(output.flatten(0, -2), target.flatten())
-
-
-class Split:
-    """This rank's part of a model, and its schedule."""
-
-    def __init__(self, module, example, points, options):
-        pipe = pipeline(copy.deepcopy(module), mb_args=(example,), split_spec=points)
-        stage = pipe.build_stage(dist.get_rank(), torch.device("cpu"))
-        self.optimizer = torch.optim.SGD(stage.submod.parameters(), lr=0.05)
-        self.schedule = SCHEDULES[options.schedule](stage, options.microbatches, loss_fn=loss_of)
-
-    def step(self, inputs, targets):
-        """The mean loss, known to the last rank, and how long the step took, in ns."""
-        losses = []
-        dist.barrier()
-        start = time.perf_counter_ns()
-        if dist.get_rank() == 0:
-            self.schedule.step(inputs)
-        else:
-            self.schedule.step(target=targets, losses=losses)
-        dist.barrier()
-        took = time.perf_counter_ns() - start
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=False)
-        return sum(losses, torch.zeros(())).item() / self.schedule._n_microbatches, took
-
-
-def losses_of_one_process(module, batches, microbatches):
-    optimizer, losses = torch.optim.SGD(module.parameters(), lr=0.05), []
-    for inputs, targets in batches:
-        parts = [loss_of(module(x), y) / microbatches
-                 for x, y in zip(inputs.chunk(microbatches), targets.chunk(microbatches))]
-        sum(parts).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(sum(parts).item())
-    return losses
-
-
-def try_model(name, options):
+def try_model(name, microbatches, rounds):
     torch.manual_seed(1)
-    make, batch = MODELS[name]
-    module, batches = make(), [batch(4 * options.microbatches) for _ in range(STEPS)]
-    example, target = (each.chunk(options.microbatches)[0] for each in batches[0])
+    make, batch_of = MODELS[name]
+    module, batch = make(), batch_of(4 * microbatches)
+    example, target = (each.chunk(microbatches)[0] for each in batch)
     # All ranks do so at once: the machine is as busy as in the training. The first decides.
-    profile = pipesim.torch.profile(module, example, loss=lambda y: loss_of(y, target))
-    parts = pipesim.partition(costs=profile.costs(), schedule=options.schedule, stages=2,
-                              microbatches=options.microbatches)
+    profile = pipesim.torch.profile(module, example, loss=lambda output: loss_of(output, target))
+    parts = pipesim.partition(costs=profile.costs(), schedule="1f1b", stages=2,
+                              microbatches=microbatches)
     cuts = [(cut.layout, cut.makespan_ns) for cut in (parts.even, parts.balanced)]
     dist.broadcast_object_list(cuts)
-    splits = [Split(module, example, profile.split_points(layout), options) for layout, _ in cuts]
-    losses = [[split.step(*each)[0] for each in batches] for split in splits]
+    runs = []
+    for layout, _ in cuts:
+        pipe = pipeline(copy.deepcopy(module), mb_args=(example,),
+                        split_spec=profile.split_points(layout))
+        stage = pipe.build_stage(dist.get_rank(), torch.device("cpu"))
+        optimizer = torch.optim.SGD(stage.submod.parameters(), lr=0.05)
+        runs.append((stage.submod, optimizer, batch, microbatches,
+                     Schedule1F1B(stage, microbatches, loss_fn=loss_of)))
+    losses = [[train(*run)[0] for _ in range(STEPS)] for run in runs]
     waited, start = waited_ns(), time.perf_counter_ns()
-    turns = [[split.step(*batches[0])[1] for split in splits] for _ in range(options.rounds)]
+    turns = [[train(*run)[1] for run in runs] for _ in range(rounds)]
     waited = (waited_ns() - waited) / (time.perf_counter_ns() - start)
     if dist.get_rank() == 0:
         return
-    expected = losses_of_one_process(module, batches, options.microbatches)
+    whole = (module, torch.optim.SGD(module.parameters(), lr=0.05), batch, microbatches)
+    expected = [train(*whole)[0] for _ in range(STEPS)]
     worst = max(abs(a - b) for own in losses for a, b in zip(own, expected))
     print(f"{name}: losses {', '.join(f'{loss:.5f}' for loss in expected)}; "
           f"the pipelines' differ by {worst:.1e} at most")
@@ -155,23 +139,21 @@ def try_model(name, options):
         print(f"  {what:<7}{layout}  predicted {ns / 1e6:.1f} ms, measured {took / 1e6:.1f} ms")
     predicted, seen = cuts[0][1] / cuts[1][1], measured[0] / measured[1]
     print(f"  chosen is {predicted:.2f} times as fast as even by prediction, {seen:.2f} measured: "
-          f"{predicted / seen - 1:+.1%}; other processes had its processor for {waited:.0%}")
+          f"{predicted / seen - 1:+.1%}; others had the processor for {waited:.0%}", flush=True)
     if worst > 1e-4:
         raise SystemExit(f"{name}: losses differ by more than 1e-4")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("models", nargs="*", metavar="MODEL",
-                        help=f"of {', '.join(MODELS)}; default all")
-    parser.add_argument("--schedule", choices=SCHEDULES, default="1f1b")
+    parser.add_argument("models", nargs="*", default=list(MODELS), help=", ".join(MODELS))
     parser.add_argument("--microbatches", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=9, help="timed steps of each split")
     options = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    for name in options.models or MODELS:
-        try_model(name, options)
+    for name in options.models:
+        try_model(name, options.microbatches, options.rounds)
     dist.destroy_process_group()
 
 

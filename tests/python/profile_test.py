@@ -99,16 +99,15 @@ def losses_of(case, layout, rank):
     torch.manual_seed(3)
     make, inputs_of, targets_of = CASES[case]
     whole = make()
-    batches = [(inputs_of(SAMPLES * MICROBATCHES), targets_of(SAMPLES * MICROBATCHES))
-               for _ in range(STEPS)]
-    example = batches[0][0].chunk(MICROBATCHES)[0]
+    inputs, targets = inputs_of(SAMPLES * MICROBATCHES), targets_of(SAMPLES * MICROBATCHES)
+    example = inputs.chunk(MICROBATCHES)[0]
     points = pipesim.torch.profile(whole, example, repetitions=1).split_points(layout)
     stage = pipeline(copy.deepcopy(whole), mb_args=(example,), split_spec=points).build_stage(
         rank, torch.device("cpu"))
     schedule = Schedule1F1B(stage, MICROBATCHES, loss_fn=loss_of)
     optimizers = [torch.optim.SGD(part.parameters(), lr=0.5) for part in (stage.submod, whole)]
     own, expected = [], []
-    for inputs, targets in batches:
+    for _ in range(STEPS):
         losses = []
         if rank == 0:
             schedule.step(inputs)
@@ -135,7 +134,7 @@ def run_rank(rank, meeting):
         for layout in layouts_of(layers):
             own, expected = losses_of(case, layout, rank)
             if rank == 1:
-                assert len(own) == STEPS and expected[0] != expected[1]
+                assert len(own) == STEPS and expected[0] > 1.01 * expected[-1]
                 assert max(abs(a - b) for a, b in zip(own, expected)) < 1e-5, (case, layout, own)
                 print(case, layout, flush=True)
     dist.destroy_process_group()
@@ -168,7 +167,8 @@ def test_layers_hold_all_parameters_and_bytes():
     assert [layer.output_bytes for layer in found] == [hidden] * 4 + [2 * hidden]
     # The embedding keeps the words, and its output for the gradient of the scale. A block keeps
     # its input for the linear layer, and tanh's output.
-    assert [layer.activation_bytes for layer in found[:4]] == [2 * 5 * 8 + hidden] + [2 * hidden] * 3
+    assert [layer.activation_bytes for layer in found[:4]] == [
+        2 * 5 * 8 + hidden, 2 * hidden, 2 * hidden, 2 * hidden]
     assert all(layer.forward_ns > 0 and layer.backward_ns > 0 for layer in found)
 
 
@@ -279,7 +279,7 @@ def shared():
     (Words(), words(2), {"loss": lambda y: y.detach()}, "needs no gradient"),
     (Words(tied=True), words(2), {}, "table.weight = head.weight is one parameter of several "
      "layers, before blocks.0, after blocks.2: .*; untie it"),
-    (Words().to("meta"), words(2).to("meta"), {}, "meta: module and example should be on one device"),
+    (Words().to("meta"), words(2).to("meta"), {}, "meta: module and example should be on one"),
 ])
 def test_what_cannot_be_profiled_is_said(module, example, given, sentence):
     with pytest.raises(PipesimError, match=sentence):

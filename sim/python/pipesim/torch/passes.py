@@ -64,8 +64,8 @@ class Pass:
             name = self.names[min(place, self.last - 1) - 1]
             raise PipesimError(f"profile: {name} should run once, after the layers named before it")
         if any(tensor._version != version for tensor, version in self.given):
-            raise PipesimError(f"profile: {self.names[place - 2]} changes its input in place, which "
-                               "the first layer of a stage can't: give it inplace=False")
+            raise PipesimError(f"profile: {self.names[place - 2]} changes its input in place, which"
+                               " the first layer of a stage can't: give it inplace=False")
         inputs = [t for t in tensors_of(inputs) if not isinstance(t, torch.nn.Parameter)]
         self.given = [(t, t._version) for t in inputs if t.requires_grad]
         self.place, self.sent[place - 1] = place, bytes_of(set(inputs))
