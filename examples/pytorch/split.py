@@ -104,7 +104,8 @@ def try_model(name, microbatches, rounds):
     module, batch = make(), batch_of(4 * microbatches)
     example, target = (each.chunk(microbatches)[0] for each in batch)
     # All ranks do so at once: the machine is as busy as in the training. The first decides.
-    profile = pipesim.torch.profile(module, example, loss=lambda output: loss_of(output, target))
+    profile = pipesim.torch.profile(module, example, loss=lambda output: loss_of(output, target),
+                                    exported=True)
     parts = pipesim.partition(costs=profile.costs(), schedule="1f1b", stages=2,
                               microbatches=microbatches)
     cuts = [(cut.layout, cut.makespan_ns) for cut in (parts.even, parts.balanced)]

@@ -262,6 +262,21 @@ def test_the_model_is_afterwards_as_it_was():
                for part in module.modules())
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_what_torch_exports_has_the_same_layers(case):
+    torch.manual_seed(3)
+    module, example = CASES[case][0](), CASES[case][1](2)
+    ours, theirs = (pipesim.torch.profile(module, example, exported=exported, repetitions=1).layers
+                    for exported in (False, True))
+    for key in ("name", "parameters", "weight_bytes", "gradient_bytes", "output_bytes"):
+        assert [getattr(layer, key) for layer in ours] == [getattr(layer, key) for layer in theirs]
+
+
+class Choice(nn.Sequential):
+    def forward(self, x):
+        return super().forward(x) if x.sum() > 0 else x
+
+
 def shared():
     block = Block()
     return nn.Sequential(block, Block(), block)
@@ -275,6 +290,9 @@ def shared():
     (Words(), words(2), {"layers": ["table", "blocks.0", "blocks"]}, "blocks does not run"),
     (shared(), torch.randn(2, 8), {}, "2 should run once, after"),
     (pictures(inplace=True), images(2), {}, "2 changes its input in place, which the first layer"),
+    (Choice(Block(), Block()), torch.randn(2, 8), {"exported": True},
+     "torch.export fails for Choice: "),
+    (Words(tied=True), words(2), {"exported": True}, "head.weight is one parameter of several"),
     (Words(), words(2), {"repetitions": 0}, "repetitions: 0 should be 1 or more"),
     (Words(), words(2), {"loss": lambda y: y.detach()}, "needs no gradient"),
     (Words(tied=True), words(2), {}, "table.weight = head.weight is one parameter of several "

@@ -1,6 +1,7 @@
 """Measures a model layer by layer, and says where to split it into a pipeline's stages.
 
-    profile = pipesim.torch.profile(module, example_args, loss=lambda y: y.square().mean())
+    profile = pipesim.torch.profile(module, example_args, loss=lambda y: y.square().mean(),
+                                    exported=True)
     parts = pipesim.partition(costs=profile.costs(), schedule="1f1b", stages=2, microbatches=8)
     pipe = torch.distributed.pipelining.pipeline(
         module, mb_args=example_args, split_spec=profile.split_points(parts.layout))
@@ -8,8 +9,8 @@
 Times are those of the machine at hand, as busy as it is then: on processors the host's, with as
 many threads as PyTorch has now; on CUDA those of events on the current stream, which has not been
 run on a GPU yet. What is not measured: messages between ranks, the optimizer's step and what it
-holds, buffers, what a backward takes in addition while it runs, the inputs and outputs that a
-pipeline's stage keeps, and what torch.export changes.
+holds, buffers, what a backward takes in addition while it runs, and the inputs and outputs that a
+pipeline's stage keeps.
 """
 
 import dataclasses
@@ -78,7 +79,8 @@ class Profile:
         return dict(reversed(spec.items()))
 
 
-def profile(module, example_args, *, layers=None, loss=None, repetitions=7):
+def profile(module, example_args, *, layers=None, loss=None, exported=False,
+            repetitions=7):
     """Measures each layer of `module`, forward and backward; returns a Profile.
 
     example_args: one microbatch: a tuple of arguments, a dict of keywords, or the only argument.
@@ -87,6 +89,8 @@ def profile(module, example_args, *, layers=None, loss=None, repetitions=7):
     they have parameters, or else are part of these; what runs between two is part of the first.
     loss: makes of the output what the backward starts from; its time is the last layer's. Without
     it the backward starts from the output.
+    exported: measures what torch.export makes of the module, as `pipeline` runs it: an interpreter,
+    slower where operations are small. It takes the memory of a second copy.
     repetitions: of which each time is the median, after two to warm up. Gradients are added to
     existing ones, as those of all microbatches but the first are.
 
@@ -100,6 +104,12 @@ def profile(module, example_args, *, layers=None, loss=None, repetitions=7):
     names = _names(module, layers)
     args = example_args if isinstance(example_args, tuple) else (example_args,)
     args, kwargs = ((), example_args) if isinstance(example_args, dict) else (args, {})
+    if exported:
+        try:
+            module = torch.export.unflatten(torch.export.export(module, args, kwargs))
+        except Exception as error:
+            raise PipesimError(f"profile: torch.export fails for {type(module).__name__}: "
+                               f"{type(error).__name__}: {error}") from error
     run = Pass(module, names, args, kwargs, loss)
     gradients = [(p, p.grad) for p in module.parameters()]
     buffers = [(b, b.clone()) for b in module.buffers()]
