@@ -1,7 +1,5 @@
 """pipesim.torch.profile: the layers it finds, and that every split trains as one process does.
 
-    PIPESIM=build/release/pipesim python3 -m pytest tests/python/profile_test.py
-
 This file is also what the two ranks of a pipeline run, one split after the other.
 """
 
