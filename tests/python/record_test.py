@@ -373,7 +373,7 @@ def test_an_exception_of_the_training_passes_and_writes_nothing(recordings, what
     ("rows", r"ranks have the order of actions of their schedules differently: rank 0: as rank 0; "
              r"rank 1: as rank 1; give"),
     ("no hook", r"torch \S+ has no \S*schedules\._batch_p2p, which a recording needs"),
-    ("twice", r"the schedule is being recorded already"),
+    ("twice", r"is being recorded already"),
     ("name", r"run\.txt: give a trace a name that ends in \.json"),
     ("folder", r"run\.json: it is a folder, or its folder does not exist")])
 def test_what_is_refused_at_entry(recordings, what, sentence):
@@ -387,7 +387,7 @@ def test_what_is_refused_at_entry(recordings, what, sentence):
 
 @pytest.mark.parametrize("what,sentence", [
     ("steps", "ranks recorded differently: rank 0: 3 steps; rank 1: 2 steps"),
-    ("none", "no step was recorded: 4 ran, and the first 9 are warm-up")])
+    ("none", "no step was recorded: 4 were seen, and the first 9 are warm-up")])
 def test_what_cannot_be_written_at_the_end_is_one_warning(recordings, what, sentence):
     run = recordings[2, what]
     assert len(run.warned()) == 1

@@ -83,7 +83,7 @@ class Hooks(trainer.Hooks):
         return counting
 
 
-class record(trainer.Recording):
+class record(trainer.TrainerRecording):
     """Records train_batch() of `engine` within `with`, on all ranks of its pipeline.
 
     path, warmup, steps, errors as of pipesim.torch.record. Pipelines side by side need a path each.
@@ -93,7 +93,7 @@ class record(trainer.Recording):
     name, trainer = "pipesim.deepspeed.record", f"deepspeed {deepspeed.__version__}"
 
     def __init__(self, engine, path, *, warmup=1, steps=20):
-        super().__init__(None, path, warmup=warmup, steps=steps)
+        super().__init__(path, warmup=warmup, steps=steps)
         self.engine = engine
 
     def _pipeline(self):

@@ -84,7 +84,7 @@ class Hooks(trainer.TensorHooks):
         return before, after, waits
 
 
-class record(trainer.Recording):
+class record(trainer.TrainerRecording):
     """Records the steps of a training within `with`, on all ranks of its pipeline.
 
     path, warmup, steps, errors: as of pipesim.torch.record; pipelines side by side, as of other
@@ -97,7 +97,7 @@ class record(trainer.Recording):
     hint = "; call get_forward_backward_func() within the recording"
 
     def __init__(self, path, optimizer=None, *, warmup=1, steps=20, group=None):
-        super().__init__(None, path, optimizer, warmup=warmup, steps=steps)
+        super().__init__(path, optimizer, warmup=warmup, steps=steps)
         self.given = group
 
     def _pipeline(self):

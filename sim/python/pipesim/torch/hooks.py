@@ -5,6 +5,8 @@ An exception of the recorder itself ends the recording and goes to `fail`; those
 pass through.
 """
 
+import functools
+
 from torch.distributed.pipelining import schedules
 from torch.optim import optimizer as optimizers
 
@@ -78,7 +80,11 @@ class Hooks:
     def _put(self, owner, name, wrap):
         """Replaces an attribute by what `wrap` makes of it."""
         old, is_own = getattr(owner, name), name in vars(owner)
-        setattr(owner, name, wrap(old))
+        new = wrap(old)
+        if callable(old):
+            new = functools.wraps(old)(new)
+            new.recorded = True
+        setattr(owner, name, new)
         self._undo.append(lambda: setattr(owner, name, old) if is_own else delattr(owner, name))
 
     def fail(self, error):

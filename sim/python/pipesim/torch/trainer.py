@@ -1,21 +1,10 @@
-"""What recordings of trainers share: the recorder, with hooks around a trainer's own functions.
-
-A trainer's recorder derives from Recording, and says by `_pipeline` what this rank has of the
-pipeline, by `_needed` what hooks go on, and by `Hooks` what they note. Everything else is as in
-record.py: entry and exit are collective within the pipeline, rank 0 writes one file, and from
-entry on nothing disturbs the training.
-"""
-
-import contextlib
-import functools
-import warnings
+"""What recordings of trainers share: hooks around a trainer's own functions, which count."""
 
 import torch
-import torch.distributed as dist
 
 from ..errors import PipesimError
-from . import clocks, hooks, trace
-from .record import TRANSPORTS, bytes_of, disagreement, record, refuse
+from . import hooks
+from .recording import Recording, bytes_of
 
 
 def tensors_in(value):
@@ -45,19 +34,9 @@ class Hooks(hooks.Hooks):
     Microbatches are counted: the n-th of a kind in a step and stage is that of microbatch n - 1.
     """
 
-    def __init__(self, pipeline, *more):
-        super().__init__(pipeline, pipeline._stages, *more)
+    def __init__(self, *pipeline):
+        super().__init__(*pipeline)
         self.counts = {}  # of this step, by (kind, stage)
-
-    def _put(self, owner, name, wrap):
-        """Replaces an attribute by what `wrap` makes of it."""
-        def wrapped(old):
-            new = wrap(old)
-            if callable(old):
-                new = functools.wraps(old)(new)
-                new.recorded = True
-            return new
-        super()._put(owner, name, wrapped)
 
     def quietly(self, do, *args, **named):
         """What `do` returns. If it fails, that ends the recording, and not the training."""
@@ -182,97 +161,18 @@ class TensorHooks(Hooks):
         return hooks.Waited(work, self, found) if found else work
 
 
-class Recording(record, contextlib.ContextDecorator):
-    """Records a trainer's pipeline within `with`, or a function's call, on all its ranks."""
+class TrainerRecording(Recording):
+    """Records a trainer's pipeline."""
 
     Hooks = Hooks
-    name = trainer = ""  # of this recorder, and of the trainer with its version
-    hint = ""            # added to the sentence that no step was recorded
 
     def _pipeline(self):
         """This rank's Pipeline. Raises AttributeError if the trainer has no such thing."""
         raise NotImplementedError
 
-    def _needed(self):
-        """Where hooks go, as (owner, name)."""
-        raise NotImplementedError
+    def _look(self):
+        found = self._pipeline()
+        return found, found._stages, found.group, found.device
 
-    def __enter__(self):
-        if not dist.is_initialized():
-            raise PipesimError("record: initialize torch.distributed and the trainer first")
-        try:
-            self.schedule = self._pipeline()
-        except AttributeError as error:
-            raise PipesimError(f"record: {self.trainer} lacks what a recording needs: {error}")
-        self.group = self.schedule.group
-        self.rank, self.ranks = dist.get_rank(self.group), dist.get_process_group_ranks(self.group)
-        self.side = dist.new_group(self.ranks, backend="gloo", use_local_synchronization=True)
-        try:
-            everyone = [None] * len(self.ranks)
-            dist.all_gather_object(everyone, {
-                "problem": self._problem(self.schedule._stages), "home": clocks.home(),
-                "schedule": {"microbatches": self.schedule._n_microbatches}}, group=self.side)
-            refuse(everyone)
-            homes = [one["home"] for one in everyone]
-            self.askers = [i for i, home in enumerate(homes) if home != homes[0]]
-            self.reading = clocks.reading(self.side, self.rank, self.askers)
-            on_gpu = self.schedule.device.type == "cuda"
-            self.clock = clocks.CudaClock(self.schedule.device) if on_gpu else clocks.HostClock()
-            self.taken = None if on_gpu else clocks.Taken()
-            self.hooks = self.Hooks(self.schedule, self.warmup, self.most, self.clock, self.taken,
-                                    self._fail)
-            self.hooks.install(self.optimizers)
-            self.optimizers = [one for one in self.optimizers or []
-                               if isinstance(one, torch.optim.Optimizer)]  # whose states are known
-        except BaseException:
-            self._leave()
-            raise
-        return self
-
-    def _problem(self, stages):
-        """What can't be recorded, or None."""
-        for owner, name in self._needed():
-            of = getattr(owner, "__qualname__", getattr(owner, "__name__", type(owner).__name__))
-            if not hasattr(owner, name):
-                return (f"record: {self.trainer} has no {of}.{name}, which a recording needs; use "
-                        "another version")
-            if getattr(vars(owner).get(name), "recorded", False):
-                return f"record: {of}.{name} is being recorded already"
-        if self.warmup < 0 or self.most < 1:
-            return "record: give warmup from 0, and steps from 1"
-        try:
-            trace.check_place(self.path)
-        except PipesimError as error:
-            return str(error)
-        return None
-
-    def _warn(self, why):
-        warnings.warn(f"{self.name}: {self.path} is not written: {why}", stacklevel=2)
-
-    def _finish(self):
-        """Rank 0 gathers what all noted, and writes it."""
-        reading = clocks.reading(self.side, self.rank, self.askers)
-        own = {"rank": self.rank, "steps": self.hooks.step + 1}
-        if self.failure is None and self.hooks.step >= 0:
-            try:
-                own.update(self._noted(clocks.Line(self.reading, reading)))
-            except Exception as error:
-                self._fail(error)
-        own["failed"] = self.failure is not None
-        everyone = [None] * len(self.ranks) if self.rank == 0 else None
-        dist.gather_object(own, everyone, dst=self.ranks[0], group=self.side)
-        if self.rank != 0 or any(one["failed"] for one in everyone):
-            return  # the one that failed has said so
-        problem = disagreement("recorded", [f"{one['steps']} steps" for one in everyone])
-        if self.hooks.step < 0:
-            problem = (f"no step was recorded: {self.hooks.seen} were seen, and the first "
-                       f"{self.warmup} are warm-up; run more, or give a smaller warmup{self.hint}")
-        if problem:
-            self._warn(problem)
-            return
-        backend = dist.get_backend(self.group)
-        trace.write_whole(self.path, trace.text_of(everyone, {
-            "schedule": self.schedule.schedule, "warmup": self.warmup,
-            "microbatches": self.schedule._n_microbatches, "device": self.clock.device,
-            "transport": TRANSPORTS.get(backend, backend),
-            "by": f"{self.name}, {self.trainer}, torch {torch.__version__}, {backend}"}))
+    def _schedule_name(self):
+        return self.schedule.schedule
