@@ -39,4 +39,6 @@ cd "$work"
 
 [ "${PEERS:-yes}" = yes ] || exit 0
 offered "$work/plain" torch transformers nbclient ipykernel nbformat
+"$work/plain/bin/pip" install -q megatron-core deepspeed ||
+  echo "not tried: the recorders with the real Megatron-LM and DeepSpeed, which pip can't install"
 "$work/plain/bin/python" -m pytest -q -rs -p no:cacheprovider -m peer "$root/tests/python"
