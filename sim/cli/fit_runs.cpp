@@ -258,7 +258,7 @@ PredictionRequest run_request(const RunCells& cells, const FitStart& start) {
   PredictionRequest request;
   request.costs = cost_request(costs);
   set_microbatches(model.global_batch, request.costs, schedule);
-  request.schedule = choose_schedule(schedule, CostSource(request.costs).bytes_needed());
+  request.schedule = choose_schedule(schedule, request.costs.bytes_needed());
   return request;
 }
 

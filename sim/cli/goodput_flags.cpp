@@ -84,7 +84,7 @@ void predict_iteration(const GoodputFlags& flags, GoodputJob& job,
   request.costs = cost_request(costs);
   const bool on_streams = flags.schedule.schedule && names_a_file(*flags.schedule.schedule) &&
                           !flags.schedule.schedule->ends_with(".csv");
-  const BytesNeeded needed = CostSource(request.costs).bytes_needed(on_streams);
+  const BytesNeeded needed = request.costs.bytes_needed(on_streams);
   ScheduleFlags schedule = flags.schedule;
   set_microbatches(costs.model.global_batch, request.costs, schedule);
   request.schedule = choose_schedule(schedule, needed);

@@ -53,7 +53,7 @@ AskedPrediction prepare(const PredictFlags& flags, const WantedOutputs& outputs)
   if (flags.memory_cap) request.memory_cap_bytes = parse_bytes(*flags.memory_cap, "--memory-cap");
   const Flag& name = flags.schedule.schedule;
   const bool on_streams = name && names_a_file(*name) && !name->ends_with(".csv");
-  BytesNeeded needed = CostSource(request.costs).bytes_needed(on_streams);
+  BytesNeeded needed = request.costs.bytes_needed(on_streams);
   if (outputs.trace) needed += trace_needs;
   ask_for_saves(flags.save, request);
   const int at_once = request.saves.any() ? iterations_of_effect(request) : request.accumulate;

@@ -172,7 +172,7 @@ FlagsOutcome outcome_of(CostRequest costs, const Flag& global_batch, ScheduleFla
   }
   PredictionRequest request;
   request.accumulate = accumulate;
-  request.schedule = choose_schedule(schedule, CostSource(costs).bytes_needed(false));
+  request.schedule = choose_schedule(schedule, costs.bytes_needed());
   request.costs = std::move(costs);
   const Prediction prediction = prepare(std::move(request)).predict();
   return {prediction.metrics.iteration_ends_ns.back(), prediction.peak_memory_bytes()};

@@ -59,9 +59,7 @@ CostSource::CostSource(CostRequest request) : request_(std::move(request)) {
   }
 }
 
-Transfers CostSource::transfers() const {
-  return {request_.p2p.value_or(P2p::async), request_.eager_limit_bytes};
-}
+Transfers CostRequest::transfers() const { return {p2p.value_or(P2p::async), eager_limit_bytes}; }
 
 Transfers CostSource::transfers_of(const ScheduleChoice& choice) const {
   Transfers own = transfers();
@@ -75,12 +73,12 @@ Transfers CostSource::transfers_of(const ScheduleChoice& choice) const {
   return own;
 }
 
-BytesNeeded CostSource::bytes_needed(bool on_streams) const {
+BytesNeeded CostRequest::bytes_needed(bool on_streams) const {
   // Memory for results, costs, metrics and the report; if events are queued, also the program, its
   // streams and inputs.
   constexpr BytesNeeded simulation_needs{0, 24, 300, 1100};
   constexpr BytesNeeded event_needs{80, 0, 560, 600};
-  const GivenCosts* own = given();
+  const auto* own = std::get_if<GivenCosts>(&costs);
   const bool only_latency = !on_streams && transfers().mode == P2p::async && own != nullptr &&
                             own->output_bytes.empty() && own->compute_slowdown_ppm == 0;
   BytesNeeded needed = simulation_needs;

@@ -58,6 +58,10 @@ struct CostRequest {
   // The replicas and what they shard, if a file gives their exchanges.
   std::optional<Training> replicas = {};
   std::optional<SaveRequest> save = {};  // if there are checkpoints
+
+  Transfers transfers() const;
+  // What simulate() may need besides the schedule, whose file may put transfers on streams.
+  BytesNeeded bytes_needed(bool on_streams = false) const;
 };
 
 // Costs before the number of stages is known.
@@ -94,11 +98,13 @@ class CostSource {
   std::optional<Training> replicas(int pipeline_ranks) const;
   // How the schedule uses it.
   PipelineShape shape_of(const Schedule& schedule) const;
-  Transfers transfers() const;
+  Transfers transfers() const { return request_.transfers(); }
   // The same, but the file of a schedule may put them on their own streams.
   Transfers transfers_of(const ScheduleChoice& choice) const;
-  // What simulate() may need besides the schedule, whose file may put transfers on streams.
-  BytesNeeded bytes_needed(bool on_streams = false) const;
+  // As of the request.
+  BytesNeeded bytes_needed(bool on_streams = false) const {
+    return request_.bytes_needed(on_streams);
+  }
 
  private:
   CostsFile by_stage(const Placement& placement) const;

@@ -41,13 +41,15 @@ void check_size(const Family& family, const ScheduleRequest& request, const Byte
   const double per_rank = static_cast<double>(chunks) * request.microbatches;
   const double slots = per_rank * request.ranks;
   const double actions = actions_of(family, request);
+  const double bytes =
+      actions * (sizeof(Action) + static_cast<double>(family.working_bytes)) +
+      bytes_of(needed, actions, slots, static_cast<double>(chunks) * request.ranks, request.ranks);
+  if (bytes <= little_memory) return;
   const std::string what =
       fmt::format("{} x {} x {}{}, {:.3g} actions", plural(request.ranks, "stage"),
                   plural(chunks, "chunk"), plural(request.microbatches, "microbatch"),
                   times_iterations(needed), actions * needed.iterations);
-  check_memory(what, actions * (sizeof(Action) + static_cast<double>(family.working_bytes)) +
-                         bytes_of(needed, actions, slots,
-                                  static_cast<double>(chunks) * request.ranks, request.ranks));
+  check_memory(what, bytes);
   if (per_rank > std::numeric_limits<std::int32_t>::max() ||
       static_cast<double>(request.ranks) * chunks > max_index) {
     throw input_error(fmt::format("{} are more than pipesim can number; use fewer", what));

@@ -95,9 +95,8 @@ std::int64_t available_memory_bytes() {
 }
 
 void check_memory(const std::string& what, double bytes) {
-  constexpr double slack = 16 << 20;  // memory that does not grow with the problem
-  if (bytes <= slack) return;         // asking the system takes longer than such a problem
-  bytes = bytes * 1.1 + slack;
+  if (bytes <= little_memory) return;
+  bytes = bytes * 1.1 + little_memory;  // the latter for what does not grow with the problem
   const auto available = static_cast<double>(available_memory_bytes());
   if (bytes <= available) return;
   constexpr double gib = 1 << 30;

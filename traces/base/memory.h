@@ -20,7 +20,11 @@ std::int64_t group_memory_bytes(std::string_view groups, const std::string& root
 inline constexpr const char* out_of_memory =
     "out of memory; use fewer stages, microbatches or ranks, or smaller batches";
 
-// Throws an input error with the estimate if `bytes` exceed that. `what`
+// So much is always taken to be there: asking the system, or saying what needs it, takes longer
+// than a problem of that size.
+inline constexpr double little_memory = 16 << 20;
+
+// Throws an input error with the estimate if `bytes` exceed what is available. `what`
 // needs the memory: "4 stages x 8 microbatches".
 void check_memory(const std::string& what, double bytes);
 
