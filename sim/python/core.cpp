@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "sim/schedule/program_text.h"
 #include "traces/base/error.h"
 #include "traces/base/large_vector.h"
+#include "traces/base/text.h"
 #include "traces/print/figure.h"
 
 namespace nb = nanobind;
@@ -43,12 +45,12 @@ using Spans = LargeVector<Span>;
 // One column of spans, without a copy: strided over them.
 template <typename T>
 nb::ndarray<nb::numpy, const T, nb::ndim<1>> column(const std::shared_ptr<const Spans>& spans,
-                                                    const T& first) {
+                                                    const T& in_first) {
   static_assert(sizeof(Span) % sizeof(T) == 0);
   auto* owner = new std::shared_ptr<const Spans>(spans);
   const nb::capsule capsule(
       owner, [](void* held) noexcept { delete static_cast<std::shared_ptr<const Spans>*>(held); });
-  return {&first, {spans->size()}, capsule, {std::int64_t{sizeof(Span) / sizeof(T)}}};
+  return {&in_first, {spans->size()}, capsule, {std::int64_t{sizeof(Span) / sizeof(T)}}};
 }
 
 struct SpanColumns {
@@ -171,13 +173,9 @@ class Predictor {
 std::vector<std::vector<std::string>> rows_of(const Schedule& schedule) {
   std::vector<std::vector<std::string>> rows;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
-    std::vector<std::string>& row = rows.emplace_back();
-    std::string text = csv_row(schedule.actions[rank]);
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      row.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
+    const std::string text = csv_row(schedule.actions[rank]);
+    const std::vector<std::string_view> cells = split(text, ',');
+    rows.emplace_back(cells.begin(), cells.end());
   }
   return rows;
 }
@@ -189,46 +187,39 @@ Schedule that_ends(Schedule schedule) {
 }
 
 void add_spans(nb::module_& module) {
-  using Columns = const SpanColumns&;
-  nb::class_<SpanColumns>(module, "Spans")
-      .def("__len__", [](Columns all) { return all.spans->size(); })
-      .def_prop_ro(
-          "rank", [](Columns all) { return column(all.spans, all.spans->front().rank); },
-          nb::rv_policy::reference)
-      .def_prop_ro(
-          "stage", [](Columns all) { return column(all.spans, all.spans->front().action.stage); },
-          nb::rv_policy::reference)
-      .def_prop_ro(
-          "microbatch",
-          [](Columns all) { return column(all.spans, all.spans->front().action.microbatch); },
-          nb::rv_policy::reference)
-      .def_prop_ro(
-          "kind",
-          [](Columns all) {
-            const auto& first = all.spans->front().action.kind;
-            return column(all.spans, reinterpret_cast<const std::uint8_t&>(first));
-          },
-          nb::rv_policy::reference)
-      .def_prop_ro(
-          "iteration", [](Columns all) { return column(all.spans, all.spans->front().iteration); },
-          nb::rv_policy::reference)
-      .def_prop_ro(
-          "start_ns", [](Columns all) { return column(all.spans, all.spans->front().start_ns); },
-          nb::rv_policy::reference)
-      .def_prop_ro(
-          "end_ns", [](Columns all) { return column(all.spans, all.spans->front().end_ns); },
-          nb::rv_policy::reference)
-      .def_prop_ro(
-          "input_sent_ns",
-          [](Columns all) { return column(all.spans, all.spans->front().input_sent_ns); },
-          nb::rv_policy::reference)
-      .def_prop_ro(
-          "input_arrival_ns",
-          [](Columns all) { return column(all.spans, all.spans->front().input_arrival_ns); },
-          nb::rv_policy::reference)
-      .def_prop_ro(
-          "bytes", [](Columns all) { return column(all.spans, all.spans->front().bytes); },
-          nb::rv_policy::reference);
+  nb::class_<SpanColumns> all(module, "Spans");
+  all.def("__len__", [](const SpanColumns& columns) { return columns.spans->size(); });
+  // `member`: of a span, the value in this column.
+  const auto add = [&](const char* name, auto member) {
+    all.def_prop_ro(
+        name,
+        [member](const SpanColumns& columns) {
+          return column(columns.spans, member(columns.spans->front()));
+        },
+        nb::rv_policy::reference);
+  };
+  add(
+      "rank", [](const Span& span) -> const auto& { return span.rank; });
+  add(
+      "stage", [](const Span& span) -> const auto& { return span.action.stage; });
+  add(
+      "microbatch", [](const Span& span) -> const auto& { return span.action.microbatch; });
+  add(
+      "kind", [](const Span& span) -> const auto& {
+        return reinterpret_cast<const std::uint8_t&>(span.action.kind);
+      });
+  add(
+      "iteration", [](const Span& span) -> const auto& { return span.iteration; });
+  add(
+      "start_ns", [](const Span& span) -> const auto& { return span.start_ns; });
+  add(
+      "end_ns", [](const Span& span) -> const auto& { return span.end_ns; });
+  add(
+      "input_sent_ns", [](const Span& span) -> const auto& { return span.input_sent_ns; });
+  add(
+      "input_arrival_ns", [](const Span& span) -> const auto& { return span.input_arrival_ns; });
+  add(
+      "bytes", [](const Span& span) -> const auto& { return span.bytes; });
 }
 
 void add_predictions(nb::module_& module) {

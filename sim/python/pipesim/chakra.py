@@ -48,8 +48,9 @@ class Action(NamedTuple):
 
 def write(trace, prefix, iteration=None):
     """Writes one iteration, by default the first, of a trace of `pipesim --trace` or `pipeexec
-    --trace`: a file's name, its parsed JSON, or a Prediction. Returns the names of the files. Ranks are the
-    run's, replicas adjacent. Raises PipesimError if the trace is none or lacks something."""
+    --trace`: a file's name, its parsed JSON, or a Prediction. Returns the names of the files. Ranks
+    are the run's, replicas adjacent. Raises PipesimError if the trace is none or lacks something.
+    """
     if isinstance(trace, Prediction):
         with tempfile.TemporaryDirectory(prefix="pipesim-") as folder:
             trace.write_trace(made := os.path.join(folder, "trace.json"))
