@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <utility>
 #include <variant>
 
@@ -52,7 +53,9 @@ AskedPrediction prepare(const PredictFlags& flags, const WantedOutputs& outputs)
   if (flags.accumulate) request.accumulate = parse_count(*flags.accumulate, "--accumulate");
   if (flags.memory_cap) request.memory_cap_bytes = parse_bytes(*flags.memory_cap, "--memory-cap");
   const Flag& name = flags.schedule.schedule;
-  const bool on_streams = name && names_a_file(*name) && !name->ends_with(".csv");
+  const std::shared_ptr<const Schedule>& own = flags.schedule.own;
+  const bool on_streams = own ? own->lane != TransferLane::compute
+                              : name && names_a_file(*name) && !name->ends_with(".csv");
   BytesNeeded needed = request.costs.bytes_needed(on_streams);
   if (outputs.trace) needed += trace_needs;
   ask_for_saves(flags.save, request);

@@ -151,9 +151,9 @@ void set_microbatches(const Flag& global_batch, const CostRequest& costs, Schedu
   if (schedule.microbatches) {
     throw input_error("--global-batch: --microbatches says the same; omit one of them");
   }
-  const bool is_file = schedule.schedule && names_a_file(*schedule.schedule);
-  if (!schedule.stages && !is_file) return;  // which is said to be missing
+  if (!schedule.stages && !schedule.has_order()) return;  // which is said to be missing
   const int ranks = schedule.stages ? parse_count(*schedule.stages, "--stages")
+                    : schedule.own  ? schedule.own->ranks()
                                     : read_schedule(*schedule.schedule).ranks();
   schedule.microbatches = microbatches_of(*global_batch, training->replicas(ranks),
                                           training->training.micro_batch_size);

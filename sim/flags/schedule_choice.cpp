@@ -23,6 +23,10 @@ bool names_a_file(const std::string& schedule) {
          schedule.find('/') != std::string::npos;
 }
 
+bool ScheduleFlags::has_order() const {
+  return own != nullptr || (schedule && names_a_file(*schedule));
+}
+
 ScheduleRequest parse_request(const ScheduleFlags& flags) {
   const auto needed = [](const Text& flag, std::string_view name, std::string_view meaning) {
     if (!flag) throw input_error(fmt::format("{} is missing: give {}", name, meaning));
@@ -60,19 +64,23 @@ ScheduleChoice choose_schedule(const ScheduleFlags& flags, const BytesNeeded& ne
   if (!flags.schedule) {
     throw input_error("--schedule is missing: give a name (see `pipesim schedules`) or a file");
   }
-  if (!names_a_file(*flags.schedule)) {
+  if (!flags.has_order()) {
     const Family& known = family(*flags.schedule);  // an unknown name comes first
     const ScheduleRequest request = parse_request(flags);
     check_size(known, request, needed);  // before anything of that size is built
     return choose_schedule(request);
   }
-  std::error_code failed;
-  const auto size = std::filesystem::file_size(*flags.schedule, failed);
-  // Memory for its text, and its cells as actions and marks: an action has at least three
-  // characters.
-  if (!failed) check_memory(quote(*flags.schedule), static_cast<double>(size) * 7);
   ScheduleChoice choice;
-  choice.schedule = read_schedule(*flags.schedule);
+  if (flags.own != nullptr) {
+    choice.schedule = *flags.own;
+  } else {
+    std::error_code failed;
+    const auto size = std::filesystem::file_size(*flags.schedule, failed);
+    // Memory for its text, and its cells as actions and marks: an action has at least three
+    // characters.
+    if (!failed) check_memory(quote(*flags.schedule), static_cast<double>(size) * 7);
+    choice.schedule = read_schedule(*flags.schedule);
+  }
   if (flags.group || flags.overlap_experts || flags.placement) {
     throw input_error(fmt::format("{}: a file has its own order and placement",
                                   flags.group             ? "--group"

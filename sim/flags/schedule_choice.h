@@ -4,6 +4,7 @@
 // for reading the file; any thread.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,11 @@ namespace pipesim {
 struct ScheduleFlags {
   std::optional<std::string> schedule, stages, microbatches, virtual_stages, group, placement;
   bool overlap_experts = false;
+  // That `schedule` names, if a caller has it already.
+  std::shared_ptr<const Schedule> own{};
+
+  // Whether `schedule` names one with an order of its own, no family.
+  bool has_order() const;
 };
 
 // Whether a --schedule names a file: it ends in .csv or .program, or has a slash.

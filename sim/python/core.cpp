@@ -121,8 +121,13 @@ class Predictor {
  private:
   using Variable = decltype(FlagHelp::value);
 
-  static bool set(const Variable& variable, nb::handle value) {
+  bool set(const Variable& variable, nb::handle value) {
     if (auto* const* text = std::get_if<Flag*>(&variable)) {
+      if (*text == &flags_.schedule.schedule && nb::isinstance<Schedule>(value)) {
+        flags_.schedule.own = std::make_shared<const Schedule>(nb::cast<const Schedule&>(value));
+        **text = flags_.schedule.own->name;
+        return true;
+      }
       if (PyUnicode_CheckExact(value.ptr()) != 0) {
         Py_ssize_t size = 0;
         const char* const utf8 = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
@@ -160,6 +165,7 @@ class Predictor {
     std::optional<PredictFlags> flags;
     if (known) flags = flags_;
     for (const Variable* one : used) remove(*one);
+    flags_.schedule.own.reset();
     return flags;
   }
 
@@ -259,9 +265,14 @@ void add_schedules(nb::module_& module) {
          std::optional<std::string> virtual_stages, std::optional<std::string> group,
          std::optional<std::string> placement, bool overlap_experts) {
         const nb::gil_scoped_release released;
-        return choose_schedule({std::move(name), std::move(stages), std::move(microbatches),
-                                std::move(virtual_stages), std::move(group), std::move(placement),
-                                overlap_experts},
+        return choose_schedule({std::move(name),
+                                std::move(stages),
+                                std::move(microbatches),
+                                std::move(virtual_stages),
+                                std::move(group),
+                                std::move(placement),
+                                overlap_experts,
+                                {}},
                                BytesNeeded{})
             .schedule;
       },
@@ -283,6 +294,7 @@ void add_schedules(nb::module_& module) {
 
 NB_MODULE(_core, module) {
   using namespace pipesim;
+  nb::set_leak_warnings(false);  // what the interpreter keeps at its end is no news to a user
   module.attr("version") = PIPESIM_VERSION;
   std::vector<std::string> kinds;
   for (int kind = 0; kind < kind_count; ++kind) {
@@ -298,7 +310,7 @@ NB_MODULE(_core, module) {
         } catch (const nb::builtin_exception&) {
           throw;
         } catch (const std::exception& error) {
-          PyErr_SetString(static_cast<PyObject*>(type), as_error(error).what());
+          PyErr_SetString(static_cast<PyObject*>(type), printable(as_error(error).what()).c_str());
         }
       },
       nb::module_::import_("pipesim.errors").attr("PipesimError").ptr());

@@ -153,7 +153,9 @@ def test_files_and_predictions_are_alike(run, found, tmp_path):
         ),
         (lambda: pipesim.fit("--help", cluster="dgx-h100"), "--help"),
         (lambda: pipesim.report(), "trace"),
-        (lambda: pipesim.calibrate({"no": "trace"}), "calibrate"),
+        (lambda: pipesim.report("t.json", figure=""), "figure: a value is needed, not an empty"),
+        (lambda: pipesim.report("t.json", figure=True), "figure: a value is needed, not True"),
+        (lambda: pipesim.calibrate({"no": "trace"}), "traces: a dict is no text"),
         (lambda: pipesim.partition(schedule="1f1b", stages=2, microbatches=4, costs={}), "costs"),
     ],
 )
@@ -175,6 +177,24 @@ def test_flags_that_repeat_are_lists():
 def test_answers_are_values(found):
     assert pickle.loads(pickle.dumps(found["report"])) == found["report"]
     assert copy.deepcopy(found["compare"]).verdict == found["compare"].verdict
+
+
+def test_an_export_is_told():
+    plan = pipesim.plan(
+        model="llama-3-8b", cluster="dgx-h100", devices=16, global_batch=64, export="torchtitan"
+    )
+    assert "[parallelism]" in plan.told and plan.best.layout.stages
+
+
+def test_pictures_come_from_where_the_call_was(run, tmp_path, monkeypatch):
+    run.write_trace(tmp_path / "run.json")
+    monkeypatch.chdir(tmp_path)
+    report = pipesim.report("run.json")
+    monkeypatch.chdir("/")
+    assert "<svg" in report.svg()
+    (tmp_path / "run.json").unlink()
+    assert "<table>" in report._repr_html_()
+    assert "<table>" in pipesim.schedules()._repr_html_()
 
 
 def test_help_names_every_keyword():

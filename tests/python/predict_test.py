@@ -110,6 +110,15 @@ def test_values_of_many_types(tmp_path):
     assert halved.makespan_ns > 0
 
 
+def test_texts_of_other_types():
+    class Name(str):
+        pass
+
+    numpy = pytest.importorskip("numpy")
+    for name in (Name("1f1b"), numpy.str_("1f1b")):
+        assert pipesim.predict(schedule=name, stages=2.0, microbatches=4).makespan_ns == 15_000_000
+
+
 def test_names_are_attributes():
     predicted = pipesim.predict(schedule="1f1b", stages=4, microbatches=8)
     assert (
@@ -218,6 +227,8 @@ def test_notes_are_warnings():
         (dict(schedule="1f1b", stages=1_000_000, microbatches=1_000_000), "memory"),
         (dict(schedule="1f1b", stages=True, microbatches=8), "stages: a value is needed, not True"),
         (dict(schedule="1f1b", stages=2, microbatches=8, explain=1), "explain: a switch is True"),
+        (dict(schedule=[["0F0", "0B0"]]), "schedule: make a pipesim.Schedule of a list of lists"),
+        (dict(schedule="1f1b", stages={}, microbatches=8), "stages: a dict is no text"),
         (dict(schedule=["1f1b"], stages=[[2]], microbatches={}), "."),
     ],
 )

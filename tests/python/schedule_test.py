@@ -27,6 +27,15 @@ def test_lists_are_a_schedule(ranks, microbatches):
     assert pipesim.predict(schedule=own).makespan_ns == pipesim.predict(schedule=named).makespan_ns
 
 
+def test_keeps_its_name(tmp_path):
+    own = Schedule(list(my_1f1b(2, 4)), name="mine")
+    predicted = pipesim.predict(schedule=own, trace=tmp_path / "t.json")
+    assert predicted.schedule == "mine" and "/" not in repr(predicted)
+    assert pipesim.report(predicted).schedule == "mine"
+    with pytest.raises(PipesimError, match="stages 3: mine has 2"):
+        pipesim.predict(schedule=own, stages=3)
+
+
 def test_a_family_keeps_its_closed_form():
     predicted = pipesim.predict(schedule=Schedule("gpipe", stages=4, microbatches=8))
     assert predicted.bubble_fraction.closed_form.fraction == 3 / 11

@@ -60,9 +60,10 @@ std::string function(const CommandDescription& command) {
     const std::string called = identifier(flag.names.back());
     const bool is_switch = flag.type.empty();
     parameters += fmt::format("    {}: {},\n", called,
-                              is_switch         ? "bool = False"
-                              : flag.may_repeat ? "Union[Text, Sequence[Text]] = ()"
-                                                : "Given = None");
+                              is_switch           ? "bool = False"
+                              : flag.may_repeat   ? "Union[Text, Sequence[Text]] = ()"
+                              : flag.may_be_alone ? "Union[Given, bool] = None"
+                                                  : "Given = None");
     if (flag.group != group) {
       group = flag.group;
       documents += fmt::format("\n    {}\n", group);
@@ -71,7 +72,7 @@ std::string function(const CommandDescription& command) {
                              is_switch ? "" : fmt::format(" ({})", flag.type));
   }
   return fmt::format(
-      "def {}(\n{}) -> \"answers.{}\":\n"
+      "def {}(\n{}) -> answers.{}:\n"
       "    r\"\"\"{}.\n\n    The keywords are flags of `{}`, whose --help says more.\n\n{}    "
       "\"\"\"\n"
       "    return answer(\"{}\", locals(), [{}])\n",
@@ -94,7 +95,7 @@ std::string python_functions(const CommandDescription& program) {
   if (functions.empty()) return functions;
   return fmt::format(
       "\"\"\"The commands of {} as functions, written by it when it is built.\"\"\"\n\n"
-      "from typing import Sequence, Union\n\n"
+      "from __future__ import annotations\n\nfrom typing import Sequence, Union\n\n"
       "from . import answers\nfrom .program import Given, Text, answer\n{}",
       program.name, functions);
 }

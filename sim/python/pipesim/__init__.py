@@ -10,7 +10,8 @@ Results have the names of its JSON as attributes; errors are PipesimError with i
 pipesim.torch records runs of PyTorch and splits its models; pipesim.device measures a device.
 """
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from . import commands
 from ._core import version as __version__
@@ -59,3 +60,10 @@ __all__ = [
     "schedules",
     "whatif",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What takes PyTorch or a trainer is imported when it is asked for."""
+    if name in ("chakra", "deepspeed", "device", "megatron", "torch"):
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module 'pipesim' has no attribute '{name}'")

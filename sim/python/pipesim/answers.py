@@ -9,6 +9,8 @@ import html
 import json
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
+from .errors import PipesimError
+
 if TYPE_CHECKING:
     import pandas
 
@@ -102,7 +104,11 @@ class Answer(Record):
 
     def _repr_html_(self) -> str:
         verdict = f"<p>{html.escape(str(self['verdict']))}</p>" if "verdict" in self else ""
-        return verdict + (in_page(self.svg()) or _html_table(self.rows()))
+        try:
+            picture = self.svg()
+        except PipesimError:  # the files are there no more
+            picture = ""
+        return verdict + (in_page(picture) if picture else _html_table(self.rows()))
 
 
 class Candidate(Record):

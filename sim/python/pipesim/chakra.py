@@ -51,6 +51,7 @@ def write(trace, prefix, iteration=None):
     --trace`: a file's name, its parsed JSON, or a Prediction. Returns the names of the files. Ranks
     are the run's, replicas adjacent. Raises PipesimError if the trace is none or lacks something.
     """
+    prefix = os.fsdecode(prefix)
     if isinstance(trace, Prediction):
         with tempfile.TemporaryDirectory(prefix="pipesim-") as folder:
             trace.write_trace(made := os.path.join(folder, "trace.json"))

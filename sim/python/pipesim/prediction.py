@@ -2,6 +2,7 @@
 
 import html
 import json
+import os
 from typing import TYPE_CHECKING, Any, Dict
 
 from . import _core
@@ -125,7 +126,7 @@ class Prediction:
 
     def write_trace(self, path: Any) -> None:
         """A Chrome trace, for pipeview, compare and ui.perfetto.dev; compressed if it ends in .gz."""
-        self._core.write_trace(str(path))
+        self._core.write_trace(os.fsdecode(path))
 
     def svg(self) -> str:
         """The timeline as a picture."""

@@ -51,7 +51,9 @@ class Schedule:
             if given:
                 raise PipesimError(f"{next(iter(given))}: lists and files have their own; omit it")
             self._core = (
-                _core.read(text) if text is not None else _core.parse(_rows(schedule), name)
+                _core.read(os.fsdecode(text))
+                if text is not None
+                else _core.parse(_rows(schedule), str(name))
             )
             return
         for needed in ("stages", "microbatches"):
@@ -59,7 +61,8 @@ class Schedule:
                 raise PipesimError(f"{needed} is missing: Schedule({text!r}, {needed}=...)")
         self.asked = given
         texts: Dict[str, Any] = {
-            key: value if value is True else _text(value) for key, value in given.items()
+            key: bool(value) if key == "overlap_experts" else _text(value)
+            for key, value in given.items()
         }
         self._core = _core.family(text, **texts)
 
@@ -97,6 +100,8 @@ class Schedule:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        raise PipesimError(f"a value is needed, not {value}")
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 

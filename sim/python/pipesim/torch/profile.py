@@ -101,6 +101,8 @@ def profile(module, example_args, *, layers=None, loss=None, exported=False,
     """
     if repetitions < 1:
         raise PipesimError(f"profile: repetitions: {repetitions} should be 1 or more")
+    if not isinstance(module, torch.nn.Module):
+        raise PipesimError(f"profile: a {type(module).__name__} is no torch.nn.Module")
     names = _names(module, layers)
     args = example_args if isinstance(example_args, tuple) else (example_args,)
     args, kwargs = ((), example_args) if isinstance(example_args, dict) else (args, {})

@@ -6,6 +6,7 @@ rank 0 writes one file, and from entry on nothing disturbs the training.
 """
 
 import contextlib
+import os
 import warnings
 
 import torch
@@ -20,12 +21,12 @@ TRANSPORTS = {"gloo": "tcp"}  # what carries its messages; others are named as t
 class Recording(contextlib.ContextDecorator):
     """Records a pipeline within `with`, or a function's call, on all its ranks."""
 
-    Hooks = None         # made of schedule, stages, warmup, steps, clock, taken, and what fails
+    Hooks: type          # made of schedule, stages, warmup, steps, clock, taken, and what fails
     name = trainer = ""  # of this recorder, and of the trainer with its version
     hint = ""            # added to the sentence that no step was recorded
 
     def __init__(self, path, optimizer=None, *, warmup=1, steps=20):
-        self.path, self.warmup, self.most = str(path), warmup, steps
+        self.path, self.warmup, self.most = os.path.abspath(path), warmup, steps
         self.optimizers = [optimizer] if hasattr(optimizer, "step") else optimizer
         self.schedule = None  # has _n_microbatches
         self.hooks = self.taken = self.failure = None
@@ -108,8 +109,12 @@ class Recording(contextlib.ContextDecorator):
                         "another version")
             if getattr(vars(owner).get(name), "recorded", False):
                 return f"record: {of}.{name} is being recorded already"
-        if self.warmup < 0 or self.most < 1:
+        if not all(isinstance(n, int) for n in (self.warmup, self.most)) or (
+                self.warmup < 0 or self.most < 1):
             return "record: give warmup from 0, and steps from 1"
+        known = self.optimizers is None or isinstance(self.optimizers, (list, tuple))
+        if not known or not all(hasattr(one, "step") for one in self.optimizers or []):
+            return "record: optimizer: give an optimizer, a list of them, or None"
         try:
             trace.check_place(self.path)
         except PipesimError as error:
@@ -184,7 +189,7 @@ class Recording(contextlib.ContextDecorator):
                 "optimizer": sum(map(bytes_of, held))}
 
 
-_side_groups = {}
+_side_groups: dict = {}
 
 
 def side_group(ranks):
