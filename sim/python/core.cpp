@@ -132,7 +132,8 @@ class Predictor {
         Py_ssize_t size = 0;
         const char* const utf8 = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
         if (utf8 == nullptr) throw nb::python_error();
-        (*text)->emplace(utf8, static_cast<std::size_t>(size));
+        if (std::string_view(utf8).size() != static_cast<std::size_t>(size)) return false;
+        (*text)->emplace(utf8);
       } else if (PyLong_CheckExact(value.ptr()) != 0) {
         **text = nb::cast<std::string>(nb::str(value));
       } else {

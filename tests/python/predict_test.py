@@ -227,6 +227,7 @@ def test_notes_are_warnings():
         (dict(schedule="1f1b", stages=1_000_000, microbatches=1_000_000), "memory"),
         (dict(schedule="1f1b", stages=True, microbatches=8), "stages: a value is needed, not True"),
         (dict(schedule="1f1b", stages=2, microbatches=8, explain=1), "explain: a switch is True"),
+        (dict(schedule="1f1b", stages=2, microbatches=8, costs="a\0b"), "costs: .* has a NUL"),
         (dict(schedule=[["0F0", "0B0"]]), "schedule: make a pipesim.Schedule of a list of lists"),
         (dict(schedule="1f1b", stages={}, microbatches=8), "stages: a dict is no text"),
         (dict(schedule=["1f1b"], stages=[[2]], microbatches={}), "."),

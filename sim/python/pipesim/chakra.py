@@ -55,7 +55,8 @@ def write(trace, prefix, iteration=None):
     if isinstance(trace, Prediction):
         with tempfile.TemporaryDirectory(prefix="pipesim-") as folder:
             trace.write_trace(made := os.path.join(folder, "trace.json"))
-            return write(made, prefix, iteration)
+            with open(made, encoding="utf-8") as file:
+                return write(json.load(file), prefix, iteration)
     path = "trace" if isinstance(trace, dict) else str(trace)
     try:
         if not isinstance(trace, dict):

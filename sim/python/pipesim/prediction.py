@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict
 
 from . import _core
 from .answers import Record, in_page
-from .errors import PipesimWarning
+from .errors import PipesimError, PipesimWarning
 
 if TYPE_CHECKING:
     import numpy
@@ -126,6 +126,8 @@ class Prediction:
 
     def write_trace(self, path: Any) -> None:
         """A Chrome trace, for pipeview, compare and ui.perfetto.dev; compressed if it ends in .gz."""
+        if "\0" in os.fsdecode(path):
+            raise PipesimError(f"write_trace: {path!r} has a NUL character")
         self._core.write_trace(os.fsdecode(path))
 
     def svg(self) -> str:

@@ -76,6 +76,8 @@ class _Words:
 
     def text(self, keyword: str, value: Text) -> str:
         if isinstance(value, str):
+            if "\0" in value:
+                raise PipesimError(f"{keyword}: {value!r} has a NUL character")
             return str.__str__(value)
         if isinstance(value, Prediction):
             value.write_trace(made := self.file(keyword, ".json"))

@@ -44,6 +44,8 @@ class Schedule:
             key: value for key, value in numbers.items() if value is not None and value is not False
         }
         text = os.fspath(schedule) if isinstance(schedule, (str, os.PathLike)) else None
+        if text is not None and "\0" in os.fsdecode(text):
+            raise PipesimError(f"schedule: {text!r} has a NUL character")
         is_file = text is not None and (
             "/" in text or text.endswith((".csv", ".program")) or not isinstance(schedule, str)
         )
