@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import pathlib
 import threading
 import warnings
 

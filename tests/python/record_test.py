@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import time
 import warnings
@@ -21,12 +20,10 @@ dist = torch.distributed
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("needs a PyTorch with gloo", allow_module_level=True)
 
-import pipesim.program
+from ranks import pipesim, train
 
 pytestmark = pytest.mark.peer
 HERE = pathlib.Path(__file__).resolve()
-PIPESIM = pipesim.program.path()
-LIMIT_S = 600  # against hangs; nothing here is about speed
 STEPS = 3      # that are recorded
 AHEAD_NS = 3_000_000_000  # a clock of another host
 
@@ -170,33 +167,6 @@ def run_rank(cases):
 
 # ---- What the tests look at
 
-def pipesim(folder, *words):
-    done = subprocess.run([PIPESIM, *map(str, words)], capture_output=True, text=True,
-                          timeout=LIMIT_S, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout
-
-
-def train(folder, ranks, cases):
-    """What each rank says of each case."""
-    workers = [subprocess.Popen(
-        [sys.executable, str(HERE), json.dumps(cases)], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1",
-             "MEET": str(folder / f"meet{ranks}")}) for rank in range(ranks)]
-    try:
-        ended = [(*worker.communicate(timeout=LIMIT_S), worker.returncode) for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-    for _, errors, status in ended:
-        assert status == 0, "\n".join(other for _, other, _ in ended)
-    by_rank = [[json.loads(line) for line in output.splitlines() if line.startswith("{")]
-               for output, _, _ in ended]
-    return list(zip(*by_rank))
-
-
 class Recording:
     """One case: its folder, and what each rank said."""
 
@@ -254,7 +224,8 @@ def recordings(tmp_path_factory):
             found[2, "replace"].path.write_text("old")
             found[2, "name"].case["path"] = str(found[2, "name"].folder / "run.txt")
             found[2, "folder"].case["path"] = str(found[2, "folder"].folder / "no/run.json")
-        for one, said in zip(found_now, train(folder, ranks, [one.case for one in found_now])):
+        cases = [one.case for one in found_now]
+        for one, said in zip(found_now, train(HERE, folder, ranks, cases)):
             one.said = said
     return found
 

@@ -27,13 +27,11 @@ dist = torch.distributed
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("needs a PyTorch with gloo", allow_module_level=True)
 
-import pipesim.program
+from ranks import LIMIT_S, pipesim, train
 
 pytestmark = pytest.mark.peer
 HERE = pathlib.Path(__file__).resolve()
 FAKES = HERE.parent / "fakes"
-PIPESIM = pipesim.program.path()
-LIMIT_S = 600  # against hangs; nothing here is about speed
 STEPS = 3      # that are recorded
 BATCHES = 4    # microbatches, times ranks
 
@@ -241,34 +239,6 @@ def run_rank(cases):
 
 # ---- What the tests look at
 
-def pipesim(folder, *words):
-    done = subprocess.run([PIPESIM, *map(str, words)], capture_output=True, text=True,
-                          timeout=LIMIT_S, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout
-
-
-def train(folder, ranks, cases):
-    """What each rank says of each case."""
-    workers = [subprocess.Popen(
-        [sys.executable, str(HERE), json.dumps(cases)], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks),
-             "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu", "MEET": str(folder / "meet")})
-        for rank in range(ranks)]
-    try:
-        ended = [(*worker.communicate(timeout=LIMIT_S), worker.returncode) for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-    for _, errors, status in ended:
-        assert status == 0, "\n".join(other for _, other, _ in ended)
-    by_rank = [[json.loads(line) for line in output.splitlines() if line.startswith('{"raised')]
-               for output, _, _ in ended]
-    return list(zip(*by_rank))
-
-
 class Recording:
     """One case: its folder, and what each rank said."""
 
@@ -326,7 +296,8 @@ def recordings(root, trainer, ranks, real):
         cases += [("none", {"warmup": 9}), ("folder", {"path": str(folder / "no/run.json")})]
         cases += [(what, {}) for what in ("optimizer", "early", "unseen") if trainer == "megatron"]
     found = [Recording(folder, trainer, what, ranks, real, **more) for what, more in cases]
-    for one, said in zip(found, train(folder, ranks, [one.case for one in found])):
+    for one, said in zip(found, train(HERE, folder, ranks, [one.case for one in found], '{"raised',
+                                DS_ACCELERATOR="cpu")):
         one.said = said
     return {one.case["what"]: one for one in found}
 
