@@ -24,7 +24,7 @@ inline Model gpt(std::int64_t blocks, std::int64_t hidden, std::int64_t heads) {
 inline Model llama(std::int64_t kv_heads) {
   Model model = gpt(4, 1024, 16);
   model.name = "llama";
-  model.architecture = Architecture::llama;
+  model.shape_as(Architecture::llama);
   model.kv_heads = kv_heads;
   model.mlp_size = 2816;
   model.dropout_ppm = 0;

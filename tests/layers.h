@@ -66,7 +66,7 @@ inline Example tiny_example(bool tied) {
 inline Example mlp_example(bool tied, std::int64_t dropout_ppm) {
   Example example = gpt_example(tied, dropout_ppm);
   example.model.name.replace(0, 3, "mlp");
-  example.model.architecture = Architecture::mlp;
+  example.model.shape_as(Architecture::mlp);
   example.model.blocks = 3;
   example.model.heads = 1;
   example.model.kv_heads = 1;
@@ -81,12 +81,12 @@ inline Example llama_example(bool tied, std::int64_t dropout_ppm, std::int64_t k
   example.model.name.replace(0, 3, "llama");
   example.model.name += ", " + std::to_string(kv_heads) + " of keys";
   if (qkv_bias) example.model.name += ", biases";
-  example.model.architecture = Architecture::llama;
+  example.model.shape_as(Architecture::llama);
   example.model.hidden_size = 16;
   example.model.heads = 4;
   example.model.kv_heads = kv_heads;
   example.model.rotary_base = 50;  // all angles matter in a short sequence
-  example.model.qkv_bias = qkv_bias;
+  example.model.biases.qkv = qkv_bias;
   return example;
 }
 

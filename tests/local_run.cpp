@@ -14,7 +14,7 @@ namespace pipesim::testing {
 Model tiny_model(int layers, Architecture architecture) {
   Model model;
   model.name = "tiny";
-  model.architecture = architecture;
+  model.shape_as(architecture);
   model.blocks = layers - 2;
   model.hidden_size = 8;
   model.heads = 2;

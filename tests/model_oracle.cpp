@@ -45,7 +45,7 @@ class Pass {
   }
   // Of a llama, only queries, keys and values may have biases.
   bool has_bias(const std::string& name) const {
-    return !is_llama() || (name == "qkv bias" && model_.qkv_bias);
+    return !is_llama() || (name == "qkv bias" && model_.biases.qkv);
   }
 
   Doubles embedding() {

@@ -25,11 +25,11 @@ class DecoderBlock final : public Layer {
     const Start added{.deviation = 0.02F / std::sqrt(2.0F * static_cast<float>(model.blocks))};
     norm1_ = add_norm("norm1", has_biases);
     qkv_ = add_linear("qkv", hidden(), {model.attention_size(), model.kv_size(), model.kv_size()},
-                      usual, has_biases || model.qkv_bias, SharedBy::outputs);
+                      usual, has_biases || model.biases.qkv, SharedBy::outputs);
     out_ =
         add_linear("out", model.attention_size(), {hidden()}, added, has_biases, SharedBy::inputs);
     norm2_ = add_norm("norm2", has_biases);
-    const std::vector<std::int64_t> bands(model.is_gated() ? 2 : 1, model.mlp_size);
+    const std::vector<std::int64_t> bands(model.is_gated ? 2 : 1, model.mlp_size);
     up_ = add_linear("up", hidden(), bands, usual, has_biases, SharedBy::outputs);
     down_ = add_linear("down", model.mlp_size, {hidden()}, added, has_biases, SharedBy::inputs);
   }
@@ -284,7 +284,7 @@ class DecoderBlock final : public Layer {
   std::int64_t rows() const { return setup_.rows(); }
   std::int64_t hidden() const { return setup_.model.hidden_size; }
   std::int64_t inner() const { return down_.inputs; }
-  bool is_gated() const { return setup_.model.is_gated(); }
+  bool is_gated() const { return setup_.model.is_gated; }
   bool rotates() const { return !setup_.model.has_positions(); }
   float rotary_base() const { return static_cast<float>(setup_.model.rotary_base); }
   AttentionShape attention() const {

@@ -224,12 +224,25 @@ double kept_numbers(const Model& model, double batch, double sequence, int layer
   const double scores =
       static_cast<double>(model.heads) / ranks * (attention == Attention::fused ? 2 : sequence);
   // Inputs of norms, of the attention and its result, and of the activation.
-  double kept = 2 * hidden + qkv + heads + (model.is_gated() ? 2 : 1) * inner;
+  double kept = 2 * hidden + qkv + heads + (model.is_gated ? 2 : 1) * inner;
   if (!recompute.attention) kept += scores;
   if (!recompute.norms) kept += 2 * hidden;
   if (!recompute.activation) kept += inner;
   return rows * kept;
 }
+
+namespace {
+
+// What its architecture says, but for biases of queries, keys and values.
+bool is_plain(const Model& model) {
+  Model plain = model;
+  plain.shape_as(model.architecture);
+  plain.extra_positions = 0;
+  if (model.architecture == Architecture::llama) plain.biases.qkv = model.biases.qkv;
+  return plain == model;
+}
+
+}  // namespace
 
 void check_trainable(const Model& model, std::string_view where) {
   if (model.architecture == Architecture::llama && model.head_size() % 2 != 0) {
@@ -242,17 +255,26 @@ void check_trainable(const Model& model, std::string_view where) {
   const char* usual = "a gpt or llama without experts";
   if (model.is_listed()) {
     reason = "listed layers are numbers with nothing to compute";
-  } else if (model.experts > 1) {
+  } else if (model.has_experts()) {
     reason = "it lacks experts";
-  } else if (model.rotary_gpt) {
+  } else if (model.latent) {
+    reason = "it lacks latent attention";
+    usual = "a gpt or llama whose heads have keys of their own";
+  } else if (model.architecture == Architecture::gpt && model.positions == Positions::rotary) {
     reason = "it lacks rotary positions in a gpt";
     usual = "a gpt with a table of positions, or a llama";
-  } else if (model.qk_norm) {
+  } else if (model.qk_norm != QkNorm::none) {
     reason = "it lacks norms of queries and keys";
     usual = "a llama without qk_norm";
-  } else if (model.window) {
+  } else if (model.kinds != std::vector{BlockKind{}}) {
     reason = "its attention looks back over all tokens";
     usual = "a gpt or llama without a window";
+  } else if (model.prediction_depths > 0) {
+    reason = "it predicts one token at a time";
+    usual = "a gpt or llama without prediction_depths";
+  } else if (!is_plain(model)) {
+    reason = "its blocks are a gpt's or a llama's";
+    usual = "a gpt or llama without norms, biases, positions or an MLP of another kind";
   }
   if (reason == nullptr) return;
   throw input_error(

@@ -89,7 +89,7 @@ void Tensors::add_gpt() {
 
 void Tensors::add_qkv(const std::string& name, const std::string& key, Range columns) {
   add_turned(name + ".weight", key + "qkv.matrix", hidden(), qkv_size(), columns);
-  if (model_.qkv_bias) add_vector(name + ".bias", key + "qkv.bias", qkv_size(), columns);
+  if (model_.biases.qkv) add_vector(name + ".bias", key + "qkv.bias", qkv_size(), columns);
 }
 
 void Tensors::add_llama_block(std::int64_t block) {
@@ -170,8 +170,8 @@ std::string published_config(const Model& model) {
   Json json;
   if (model.architecture == Architecture::llama) {
     json["architectures"] =
-        std::vector<std::string>{model.qkv_bias ? "Qwen2ForCausalLM" : "LlamaForCausalLM"};
-    json["model_type"] = model.qkv_bias ? "qwen2" : "llama";
+        std::vector<std::string>{model.biases.qkv ? "Qwen2ForCausalLM" : "LlamaForCausalLM"};
+    json["model_type"] = model.biases.qkv ? "qwen2" : "llama";
     json["vocab_size"] = model.vocabulary_size;
     json["hidden_size"] = model.hidden_size;
     json["intermediate_size"] = model.mlp_size;
@@ -183,7 +183,7 @@ std::string published_config(const Model& model) {
     json["max_position_embeddings"] = model.max_sequence_length;
     json["rms_norm_eps"] = norm_epsilon;
     json["rope_theta"] = static_cast<double>(model.rotary_base);
-    if (model.qkv_bias) {
+    if (model.biases.qkv) {
       json["use_sliding_window"] = false;
     } else {
       json["attention_bias"] = false;

@@ -48,7 +48,8 @@ class MegatronExport {
 
   void check() const {
     if (model_.architecture == Architecture::mlp) refuse("such blocks", "a gpt or llama");
-    if (model_.window) refuse("window like this model's", "another model");
+    const BlockKind& first = model_.kinds.front();
+    if (first.window || first.chunk) refuse("window like this model's", "another model");
     if (training_.precision == Precision::tf32) refuse("tf32 of its own", "--precision bf16");
   }
 
@@ -62,10 +63,10 @@ class MegatronExport {
       add("--group-query-attention");
       add("--num-query-groups", model_.kv_heads);
     }
-    if (model_.experts > 1) {
+    if (model_.has_experts()) {
       add("--num-experts", model_.experts);
       add("--moe-router-topk", model_.experts_per_token);
-      add("--moe-ffn-hidden-size", model_.mlp_size);
+      add("--moe-ffn-hidden-size", model_.expert_size);
     }
     add("--seq-length", training_.sequence_length);
     add("--max-position-embeddings",
@@ -78,8 +79,8 @@ class MegatronExport {
       add("--normalization", "RMSNorm");
       add("--swiglu");
       add("--disable-bias-linear");
-      if (model_.qkv_bias) add("--add-qkv-bias");
-      if (model_.qk_norm) add("--qk-layernorm");
+      if (model_.biases.qkv) add("--add-qkv-bias");
+      if (model_.qk_norm != QkNorm::none) add("--qk-layernorm");
     }
     if (!model_.tied_head) add("--untie-embeddings-and-output-weights");
     const double dropout = static_cast<double>(model_.dropout_ppm) / 1e6;

@@ -35,14 +35,6 @@ constexpr std::array switches{Named<bool>{"on", true}, Named<bool>{"off", false}
 constexpr std::array narrow_weights{Named<bool>{"bf16", true}};
 constexpr std::array gradient_sizes{Named<std::int64_t>{"2", 2}, Named<std::int64_t>{"4", 4}};
 
-std::optional<double> number_between(const std::string& text, double least, double most) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, fault] = std::from_chars(text.data(), end, value);
-  if (fault != std::errc() || at != end || !(value >= least && value <= most)) return std::nullopt;
-  return value;
-}
-
 double parse_factor(const std::string& text, std::string_view flag) {
   constexpr double least = 0.01;
   constexpr double most = 100;
@@ -184,7 +176,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
         "--sequence-length: the layers of {} are given for one sequence length; omit it",
         model.name));
   }
-  training.sequence_length = model.is_listed() ? 1 : model.longest_sequence();
+  training.sequence_length = model.is_listed() ? 1 : model.max_sequence_length;
   count(flags.micro_batch_size, "--micro-batch-size", training.micro_batch_size);
   count(flags.sequence_length, "--sequence-length", training.sequence_length);
   count(flags.tensor_parallel, "--tensor-parallel", training.tensor_parallel);
@@ -203,7 +195,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
   training.attention = usual_attention(model, request.cluster.device.software);
   if (flags.recompute) training.recompute = parse_recompute(*flags.recompute);
   if (flags.attention) {
-    if (model.is_listed() || model.architecture == Architecture::mlp) {
+    if (!model.is_decoder()) {
       throw input_error(fmt::format("--attention: {} has none; omit the flag", quote(model.name)));
     }
     training.attention = parse_attention(*flags.attention);

@@ -116,7 +116,7 @@ void run(const Flags& flags, const CommandLine& program) {
   if (details->explanation) {
     const Throughput reached =
         throughput(*model, choice.schedule.microbatches, prediction.iteration_ns(),
-                   details->explanation->recomputed_blocks);
+                   details->explanation->recomputed_flops);
     print("\n" + explanation_report(*model, *details->explanation, reached, *cap, terminal.width));
   }
   if (trace)

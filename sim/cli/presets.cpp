@@ -67,12 +67,12 @@ void list_models() {
   std::vector<Row> rows{
       {"model", "parameters", "blocks", "hidden", "heads", "kv", "mlp", "experts", "context"}};
   for (const Model& model : known_models()) {
-    const bool is_decoder = !model.is_listed() && model.architecture != Architecture::mlp;
+    const bool is_decoder = model.is_decoder();
     const bool has_blocks = !model.is_listed();
     rows.push_back({model.name, short_count(model.parameters()), or_dash(has_blocks, model.blocks),
                     or_dash(has_blocks, model.hidden_size), or_dash(is_decoder, model.heads),
                     or_dash(is_decoder, model.kv_heads), or_dash(is_decoder, model.mlp_size),
-                    or_dash(model.experts > 1, model.experts),
+                    or_dash(model.has_experts(), model.experts),
                     or_dash(has_blocks, model.max_sequence_length)});
   }
   print(table(rows, 1) + "\n" + recommendation_table() +

@@ -14,7 +14,7 @@ class Switches {
  public:
   Switches(const CostModel& model, const ScheduleChoice& choice)
       : model_(model.model()), now_(model.training()), choice_(choice) {
-    has_attention_ = !model_.is_listed() && model_.architecture != Architecture::mlp;
+    has_attention_ = model_.is_decoder();
     hidden_ = model.cluster().device.software.hidden_exchange;
   }
 
@@ -107,7 +107,7 @@ class Switches {
 // By kind, the mildest first.
 std::vector<std::vector<Remedy>> remedies_of(const Training& now, const Model& model) {
   std::vector<std::vector<Remedy>> kinds;
-  const bool has_attention = !model.is_listed() && model.architecture != Architecture::mlp;
+  const bool has_attention = model.is_decoder();
   const bool is_unfused = now.attention == Attention::unfused;
   if (has_attention && is_unfused) {
     kinds.push_back({{"fused attention", {{"--attention", "fused"}}, {}}});

@@ -47,9 +47,9 @@ class ReplicaExchanges {
   void add() {
     if (facts_.training == nullptr) return add_given();
     const Training& training = *facts_.training;
-    if (training.data_parallel == 1 || facts_.parameters.empty()) return;
-    const Mesh mesh = training.mesh(placement_.ranks());
-    const SplitGroup groups = split_group(mesh.group_of(0, Axis::data), training.shards(), 0);
+    if (training.replicas() == 1 || facts_.parameters.empty()) return;
+    const RankGroup replicas{0, training.tensor_parallel, training.replicas()};
+    const SplitGroup groups = split_group(replicas, training.shards(), 0);
     const RankGroup& sharers = groups.block;
     const RankGroup& likes = groups.across;
     const std::int64_t shards = sharers.count;
@@ -124,8 +124,12 @@ std::string layer_names(const Model& model, int first, int count) {
   const auto add = [&](const std::string& more) { text += (text.empty() ? "" : ", ") + more; };
   if (model.is_embedding(first)) add(model.layer_name(first));
   const int block = std::max(first, 1) - 1;  // the first, and one past the last
-  const int block_end = std::min(end, model.layers() - 1) - 1;
+  const int blocks = static_cast<int>(model.blocks);
+  const int block_end = std::min(end - 1, blocks);
   if (block < block_end) add(counted("block", block, block_end - block));
+  for (int layer = std::max(first, blocks + 1); layer < end; ++layer) {
+    if (model.is_prediction(layer)) add(model.layer_name(layer));
+  }
   if (model.is_head(end - 1)) add(model.layer_name(end - 1));
   return text;
 }
@@ -139,6 +143,7 @@ PipelineLayout describe_layout(const LayoutFacts& facts) {
   layout.sizes.pipeline = placement.ranks();
   if (facts.training != nullptr) {
     layout.sizes.tensor = facts.training->tensor_parallel;
+    layout.sizes.context = facts.training->context_parallel;
     layout.sizes.data = facts.training->data_parallel;
   }
   int next_layer = 0;

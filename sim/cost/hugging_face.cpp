@@ -243,7 +243,7 @@ class ConfigReader {
   }
 
   void gpt2() {
-    model_.architecture = Architecture::gpt;
+    model_.shape_as(Architecture::gpt);
     model_.blocks = required("n_layer");
     model_.hidden_size = required("n_embd");
     heads("gpt2", "n_head");
@@ -258,8 +258,8 @@ class ConfigReader {
   void others(const std::string& type) {
     const bool is_neox = type == "gpt_neox";
     const bool has_experts = type == "mixtral" || type == "qwen3_moe";
-    model_.architecture = is_neox ? Architecture::gpt : Architecture::llama;
-    model_.rotary_gpt = is_neox;
+    model_.shape_as(is_neox ? Architecture::gpt : Architecture::llama);
+    if (is_neox) model_.positions = Positions::rotary;
     model_.blocks = required("num_hidden_layers");
     model_.hidden_size = required("hidden_size");
     heads(type, "num_attention_heads");
@@ -280,8 +280,8 @@ class ConfigReader {
       activation("hidden_act", is_neox ? "gelu" : "silu", is_neox ? "gelu" : "silu");
     }
     model_.tied_head = boolean_or("tie_word_embeddings", type == "gemma");
-    model_.qkv_bias = type == "qwen2";
-    model_.qk_norm = type == "qwen3" || type == "qwen3_moe";
+    model_.biases.qkv = type == "qwen2";
+    if (type == "qwen3" || type == "qwen3_moe") model_.qk_norm = QkNorm::heads;
     rotary_base(type);
     window(type);
     if (is_neox) {
@@ -354,9 +354,13 @@ class ConfigReader {
     }
     if (is_mixtral) {
       model_.mlp_size = required("intermediate_size", largest_mlp_of_config);
+      model_.expert_size = model_.mlp_size;
+      model_.kinds = {BlockKind{.has_experts = true}};
       return;
     }
-    model_.mlp_size = required("moe_intermediate_size", largest_mlp_of_config);
+    model_.expert_size = required("moe_intermediate_size", largest_mlp_of_config);
+    model_.mlp_size = model_.expert_size;
+    model_.kinds = {BlockKind{.has_experts = true}};
     take("intermediate_size");  // for blocks without experts
     optional("decoder_sparse_step", [](const JsonCursor& value) {
       if (value.integer(1, largest_of_config) > 1) {
@@ -421,9 +425,7 @@ class ConfigReader {
       if (!any) window.reset();
     }
     if (!window || *window >= model_.max_sequence_length) return;
-    model_.window = window;
-    note(fmt::format("sliding_window: sequences of more than {} are not modelled",
-                     plural(*window, "token")));
+    for (BlockKind& kind : model_.kinds) kind.window = window;
   }
 
   // One fraction represents all.

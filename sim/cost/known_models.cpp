@@ -42,7 +42,7 @@ Model llama(const std::string& name, std::int64_t blocks, std::int64_t hidden_si
             std::int64_t mlp_size, std::int64_t heads, std::int64_t kv_heads,
             std::int64_t vocabulary_size, std::int64_t max_sequence_length) {
   Model model{.name = name};
-  model.architecture = Architecture::llama;
+  model.shape_as(Architecture::llama);
   model.blocks = blocks;
   model.hidden_size = hidden_size;
   model.heads = heads;
@@ -70,7 +70,7 @@ Model qwen2(const std::string& name, std::int64_t blocks, std::int64_t hidden_si
             std::int64_t vocabulary_size) {
   Model model = llama(name, blocks, hidden_size, mlp_size, heads, kv_heads, vocabulary_size, 32768);
   model.rotary_base = 1'000'000;
-  model.qkv_bias = true;
+  model.biases.qkv = true;
   return model;
 }
 
@@ -82,7 +82,7 @@ Model qwen2_small() {
 
 Model mlp_mini() {
   Model model{.name = "mlp-mini"};
-  model.architecture = Architecture::mlp;
+  model.shape_as(Architecture::mlp);
   model.heads = 1;
   model.kv_heads = 1;
   model.mlp_size = model.hidden_size;
@@ -97,6 +97,8 @@ Model mixtral() {
   model.rotary_base = 1'000'000;
   model.experts = 8;
   model.experts_per_token = 2;
+  model.expert_size = model.mlp_size;
+  model.kinds = {BlockKind{.has_experts = true}};
   return model;
 }
 

@@ -158,9 +158,13 @@ void check_letters(const Layout& layout, const Model& model) {
   if (layout.letters.empty() || model.is_listed()) return;
   const std::string& letters = layout.letters;
   const std::size_t last = letters.size() - 1;
-  const auto right = [&](std::size_t i) { return i == 0 ? 'E' : i == last ? 'L' : 't'; };
+  // Before the loss are the predictions of further tokens.
+  const std::size_t depths = std::min(static_cast<std::size_t>(model.prediction_depths), last);
+  const auto right = [&](std::size_t i) {
+    return i == 0 ? 'E' : i == last ? 'L' : i + depths >= last ? 'm' : 't';
+  };
   // Letters of no model are checked first: without them the others may be in their places.
-  std::size_t at = letters.find('m');
+  std::size_t at = depths == 0 ? letters.find('m') : std::string::npos;
   for (std::size_t i = 0; at == std::string::npos && i < letters.size(); ++i) {
     if (letters[i] != right(i)) at = i;
   }
@@ -168,16 +172,20 @@ void check_letters(const Layout& layout, const Model& model) {
   std::size_t stage = 0;
   std::size_t end = 0;
   while ((end += static_cast<std::size_t>(layout.layers[stage])) <= at) ++stage;
+  const char expected = right(at);
   const std::string what =
-      letters[at] == 'm' ? fmt::format("multi-token prediction, which {} does not have", model.name)
-                         : fmt::format("but is where {} has {}", model.name,
-                                       at == 0      ? "its embedding, E"
-                                       : at == last ? "its head, L"
-                                                    : "a block, t");
+      letters[at] == 'm' && depths == 0
+          ? fmt::format("multi-token prediction, which {} does not have", model.name)
+          : fmt::format("but is where {} has {}", model.name,
+                        expected == 'E'   ? "its embedding, E"
+                        : expected == 'L' ? "its head, L"
+                        : expected == 'm' ? "multi-token prediction, m"
+                                          : "a block, t");
   throw input_error(fmt::format(
-      "--layout: layer {} on virtual stage {} is {}, {}; its layers are E, {} t and L in this "
+      "--layout: layer {} on virtual stage {} is {}, {}; its layers are E, {} t{} and L in this "
       "order",
-      at, stage, letters[at], what, model.blocks));
+      at, stage, letters[at], what, model.blocks,
+      model.prediction_depths > 0 ? fmt::format(", {} m", model.prediction_depths) : ""));
 }
 
 std::vector<int> even_layout(int layers, int stages) {

@@ -41,6 +41,59 @@ struct ListedLayer {
   bool operator==(const ListedLayer&) const = default;
 };
 
+// What normalizes a block's inputs, outputs, queries and keys.
+enum class NormKind : std::uint8_t {
+  layer,           // LayerNorm: a scale and a bias
+  layer_unbiased,  // its scale alone
+  rms,             // RMSNorm: a scale
+};
+enum class QkNorm : std::uint8_t {
+  none,
+  heads,  // each head of queries, and of keys, by one scale of a head's size
+  whole,  // all queries together, and all keys
+};
+enum class Positions : std::uint8_t {
+  table,   // learned, added to the embedding
+  rotary,  // of queries and keys
+  none,    // no parameters: ALiBi's biases, or none at all
+};
+
+// What a layer adds a bias to.
+struct Biases {
+  bool qkv = false;
+  bool attention_output = false;
+  bool mlp = false;     // both of its products, and those of experts
+  bool router = false;  // of experts
+  bool head = false;
+
+  bool operator==(const Biases&) const = default;
+};
+
+// Attention whose keys and values are made from one narrow vector per token, the latent, and one
+// rotary key that all heads share (DeepSeek-AI, arXiv 2405.04434). A head's queries and keys have
+// plain_size + rotary_size numbers, its values value_size.
+struct LatentAttention {
+  std::int64_t query_rank = 0;  // width of the latent of queries; 0: they are made directly
+  std::int64_t kv_rank = 0;     // of keys and values
+  std::int64_t plain_size = 0;
+  std::int64_t rotary_size = 0;
+  std::int64_t value_size = 0;
+
+  bool operator==(const LatentAttention&) const = default;
+};
+
+// In what the blocks of a model may differ.
+struct BlockKind {
+  bool has_experts = false;  // instead of one MLP
+  // A token sees so many, itself included; or those of its chunk of so many.
+  std::optional<std::int64_t> window{};
+  std::optional<std::int64_t> chunk{};
+
+  // Pairs of a token and one that it sees in a sequence.
+  double pairs(std::int64_t length) const;
+  bool operator==(const BlockKind&) const = default;
+};
+
 struct Model {
   std::string name;
   Architecture architecture = Architecture::gpt;
@@ -50,38 +103,78 @@ struct Model {
   std::int64_t kv_heads = 4;  // keys and values: as many as heads, or fewer, shared by groups
   // Size of a head, if not hidden_size / heads.
   std::optional<std::int64_t> own_head_size{};
-  std::int64_t mlp_size = 512;  // for gpt and llama: the width inside a block's MLP, or an expert's
-  std::int64_t experts = 1;     // more than one: a router sends each token to some of them
+  std::optional<LatentAttention> latent{};  // kv_heads and own_head_size mean nothing then
+  std::int64_t mlp_size = 512;              // for gpt and llama: the width inside a block's MLP
+  std::int64_t experts = 1;  // of blocks that have them; a router sends tokens to some of them
   std::int64_t experts_per_token = 1;
+  std::int64_t expert_size = 0;  // the width inside an expert
+  std::int64_t shared_size = 0;  // the width of experts that every token goes through, in all
+  // A token's experts are in so many of equal groups of neighbours; 0: in any.
+  std::int64_t expert_groups = 1;
+  std::int64_t groups_per_token = 0;
+  bool has_shared_gate = false;  // a number per token scales what those give
   std::int64_t vocabulary_size = 256;
   std::int64_t max_sequence_length = 256;
-  bool rotary_gpt = false;            // for gpt: rotary positions as in a llama, instead of a table
+  std::int64_t extra_positions = 0;   // rows of the table that no token has
   std::int64_t rotary_base = 10'000;  // base of the rotary positions' frequencies
-  bool qkv_bias = false;              // for llama: queries, keys and values have biases
-  bool qk_norm = false;               // for llama: RMS norms of each head's queries and of its keys
-  std::optional<std::int64_t> window{};  // attention looks back over this many tokens
-  bool tied_head = true;                 // the head's matrix is the embedding's table
+  bool tied_head = true;              // the head's matrix is the embedding's table
   std::int64_t dropout_ppm = 0;  // millionths of elements, in the embedding and the blocks' outputs
+  std::int64_t prediction_depths = 0;  // layers that predict further tokens, after the blocks
+
+  // What the architecture says unless they say otherwise: see shape_as().
+  bool is_gated = false;  // the MLP multiplies two products
+  Positions positions = Positions::table;
+  NormKind norm_kind = NormKind::layer;
+  Biases biases{true, true, true, false, false};
+  // Norms of a block: 2; 4 before and after both its parts; 1 if both parts read the same.
+  std::int64_t norms = 2;
+  bool is_parallel = false;  // attention and MLP read the same input, and are added together
+  bool has_embedding_norm = false;
+  QkNorm qk_norm = QkNorm::none;  // RMS norms of queries and keys
+  bool has_sinks = false;         // a number per head that takes part in each softmax
+
+  // The kinds of the blocks, in order, over and over until each has one.
+  std::vector<BlockKind> kinds{BlockKind{}};
   std::vector<ListedLayer> list{};  // for layers, in order, with repetitions
 
+  // Sets what the architecture says.
+  void shape_as(Architecture given);
+
   bool is_listed() const { return architecture == Architecture::layers; }
-  int layers() const { return static_cast<int>(is_listed() ? std::ssize(list) : blocks + 2); }
+  bool is_decoder() const {
+    return architecture == Architecture::gpt || architecture == Architecture::llama;
+  }
+  int layers() const {
+    return static_cast<int>(is_listed() ? std::ssize(list) : blocks + 2 + prediction_depths);
+  }
   bool is_embedding(int layer) const { return !is_listed() && layer == 0; }
   bool is_head(int layer) const { return !is_listed() && layer == layers() - 1; }
-  bool is_gated() const { return architecture == Architecture::llama; }
-  // In a table.
-  bool has_positions() const { return architecture != Architecture::llama && !rotary_gpt; }
-  // Biases of all GEMMs and norms; qkv_bias is separate.
-  bool has_biases() const { return architecture != Architecture::llama; }
-  std::int64_t head_size() const { return own_head_size.value_or(hidden_size / heads); }
-  std::int64_t attention_size() const { return heads * head_size(); }  // of all heads
-  std::int64_t kv_size() const { return kv_heads * head_size(); }
-  std::int64_t longest_sequence() const {
-    return std::min(max_sequence_length, window.value_or(max_sequence_length));
+  bool is_block(int layer) const { return !is_listed() && layer > 0 && layer <= blocks; }
+  bool is_prediction(int layer) const { return !is_listed() && layer > blocks && !is_head(layer); }
+  // Of a block; of a prediction that of the last block.
+  const BlockKind& kind_of(int layer) const {
+    const std::int64_t block = std::min<std::int64_t>(layer, blocks) - 1;
+    return kinds[static_cast<std::size_t>(block % std::ssize(kinds))];
   }
-  std::string layer_name(int layer) const;  // "embedding", "block 3", "head"
+  bool has_experts() const { return experts > 1; }  // in some block
+  std::int64_t blocks_with_experts() const;
+  bool has_positions() const { return positions == Positions::table; }
+  bool has_biases() const { return biases.mlp; }
+  std::int64_t head_size() const {  // of queries and keys
+    return latent ? latent->plain_size + latent->rotary_size
+                  : own_head_size.value_or(hidden_size / heads);
+  }
+  std::int64_t value_size() const { return latent ? latent->value_size : head_size(); }
+  std::int64_t attention_size() const { return heads * head_size(); }  // of all heads' queries
+  std::int64_t output_size() const { return heads * value_size(); }    // of what they make
+  std::int64_t kv_size() const { return kv_heads * head_size(); }
+  // Of a block's dense MLP if there are such blocks, else of an expert.
+  std::int64_t widest_mlp() const { return std::max({mlp_size, expert_size, shared_size}); }
+  std::string layer_name(int layer) const;  // "embedding", "block 3", "prediction 0", "head"
   std::int64_t layer_parameters(int layer) const;
-  std::int64_t parameters() const;  // a tied matrix counts once
+  std::int64_t parameters() const;  // a tied matrix counts once; without predictions
+  // Those of all layers that predict further tokens.
+  std::int64_t prediction_parameters() const;
   // Those active for one token: all but the experts it is not routed to.
   std::int64_t active_parameters() const;
 

@@ -53,30 +53,79 @@ void check_divides(const JsonCursor& cursor, std::int64_t number, std::string_vi
       fmt::format("{} {} do not divide {}; the nearest {}", number, what, whole_in_words, nearest));
 }
 
+// A choice by name.
+template <typename T>
+struct Named {
+  T value;
+  std::string_view name;
+};
+constexpr Named<Positions> position_names[] = {
+    {Positions::table, "table"}, {Positions::rotary, "rotary"}, {Positions::none, "none"}};
+constexpr Named<NormKind> norm_names[] = {{NormKind::layer, "layer"},
+                                          {NormKind::layer_unbiased, "layer_unbiased"},
+                                          {NormKind::rms, "rms"}};
+constexpr Named<QkNorm> qk_norm_names[] = {{QkNorm::heads, "heads"}, {QkNorm::whole, "whole"}};
+constexpr Named<bool Biases::*> bias_names[] = {{&Biases::qkv, "qkv"},
+                                                {&Biases::attention_output, "attention_output"},
+                                                {&Biases::mlp, "mlp"},
+                                                {&Biases::router, "router"},
+                                                {&Biases::head, "head"}};
+
+template <typename T, std::size_t count>
+T read_named(const JsonCursor& cursor, std::string_view what, const Named<T> (&all)[count]) {
+  std::vector<std::string> names;
+  for (const Named<T>& one : all) {
+    if (cursor.string() == one.name) return one.value;
+    names.emplace_back(one.name);
+  }
+  cursor.fail(unknown_name(std::string(what), cursor.string(), names));
+}
+
+template <typename T, std::size_t count>
+std::string name_of(T value, const Named<T> (&all)[count]) {
+  return std::string(std::ranges::find(all, value, &Named<T>::value)->name);
+}
+
+void read_latent(const JsonCursor& cursor, Model& model) {
+  JsonMembers members(cursor);
+  LatentAttention& latent = model.latent.emplace();
+  latent.query_rank = members.integer_or("query_rank", 0, 0, largest_size);
+  latent.kv_rank = members.required("kv_rank").integer(1, largest_size);
+  latent.plain_size = members.required("plain_size").integer(1, largest_size);
+  latent.rotary_size = members.required("rotary_size").integer(1, largest_size);
+  latent.value_size = members.required("value_size").integer(1, largest_size);
+  members.finish();
+}
+
 void read_attention(JsonMembers& members, Model& model) {
   const JsonCursor heads = members.required("heads");
   model.heads = heads.integer(1, largest_size);
-  members.optional("head_size", [&](const JsonCursor& value) {
-    model.own_head_size = value.integer(1, largest_size);
-  });
-  if (!model.own_head_size) {
-    check_divides(heads, model.heads, "heads", model.hidden_size,
-                  fmt::format("a hidden_size of {}", model.hidden_size));
+  members.optional("latent", [&](const JsonCursor& value) { read_latent(value, model); });
+  if (!model.latent) {
+    members.optional("head_size", [&](const JsonCursor& value) {
+      model.own_head_size = value.integer(1, largest_size);
+    });
+    if (!model.own_head_size) {
+      check_divides(heads, model.heads, "heads", model.hidden_size,
+                    fmt::format("a hidden_size of {}", model.hidden_size));
+    }
+    if (model.hidden_size % model.heads == 0 &&
+        model.own_head_size == model.hidden_size / model.heads) {
+      model.own_head_size.reset();
+    }
   }
-  if (model.hidden_size % model.heads == 0 &&
-      model.own_head_size == model.hidden_size / model.heads) {
-    model.own_head_size.reset();
-  }
-  if (model.attention_size() > 4 * largest_size) {
+  if (std::max(model.attention_size(), model.output_size()) > 4 * largest_size) {
     heads.fail(fmt::format("{} of {} numbers are more than {}", plural(model.heads, "head"),
                            model.head_size(), 4 * largest_size));
   }
-  if (!model.has_positions() && model.head_size() % 2 != 0) {
+  const std::int64_t turned = model.latent ? model.latent->rotary_size : model.head_size();
+  if (model.positions == Positions::rotary && turned % 2 != 0) {
     heads.fail(
         fmt::format("{} of {} numbers, but rotary positions turn pairs; give heads of an even size",
-                    plural(model.heads, "head"), model.head_size()));
+                    plural(model.heads, "head"), turned));
   }
   model.kv_heads = model.heads;
+  if (model.latent) return;
   members.optional("kv_heads", [&](const JsonCursor& value) {
     model.kv_heads = value.integer(1, largest_size);
     check_divides(value, model.kv_heads, "kv_heads", model.heads, plural(model.heads, "head"));
@@ -93,6 +142,83 @@ void read_experts(JsonMembers& members, Model& model) {
                            model.experts_per_token, plural(model.experts, "expert"),
                            model.experts));
   });
+  if (model.experts == 1) return;
+  model.expert_size = members.integer_or("expert_size", model.mlp_size, 1, 4 * largest_size);
+  model.shared_size = members.integer_or("shared_size", 0, 0, 4 * largest_size);
+  if (model.shared_size > 0) model.has_shared_gate = members.boolean_or("shared_gate", false);
+  members.optional("expert_groups", [&](const JsonCursor& value) {
+    model.expert_groups = value.integer(1, model.experts);
+    check_divides(value, model.expert_groups, "groups", model.experts,
+                  plural(model.experts, "expert"));
+    model.groups_per_token = members.required("groups_per_token").integer(1, model.expert_groups);
+  });
+  model.kinds = {BlockKind{.has_experts = true}};
+}
+
+// Of blocks that differ; `window` alone is that of all.
+void read_kinds(JsonMembers& members, Model& model) {
+  const auto length = [](std::optional<std::int64_t>& size) {
+    return [&size](const JsonCursor& value) { size = value.integer(1, largest_size); };
+  };
+  members.optional("window", length(model.kinds.front().window));
+  members.optional("kinds", [&](const JsonCursor& list) {
+    if (members.has("window")) list.fail("`window` is that of all blocks; keep one of them");
+    model.kinds.clear();
+    for (const JsonCursor& item : list.array()) {
+      JsonMembers entry(item);
+      BlockKind kind;
+      kind.has_experts = entry.boolean_or("experts", model.has_experts());
+      if (kind.has_experts && !model.has_experts()) {
+        item.fail("blocks with experts, but the model has none; give `experts`");
+      }
+      entry.optional("window", length(kind.window));
+      entry.optional("chunk", length(kind.chunk));
+      if (kind.window && kind.chunk) item.fail("has a window as well as chunks; keep one of them");
+      const std::int64_t repeat = entry.integer_or("repeat", 1, 1, model.blocks);
+      entry.finish();
+      if (std::ssize(model.kinds) + repeat > model.blocks) {
+        item.fail(fmt::format("kinds of {} and more, but the model has {}",
+                              plural(std::ssize(model.kinds) + repeat, "block"), model.blocks));
+      }
+      model.kinds.insert(model.kinds.end(), static_cast<std::size_t>(repeat), kind);
+    }
+    if (model.kinds.empty()) list.fail("an empty list; give at least one kind");
+  });
+}
+
+// What differs from the architecture.
+void read_differences(JsonMembers& members, Model& model) {
+  model.is_gated = members.boolean_or("gated", model.is_gated);
+  members.optional("positions", [&](const JsonCursor& value) {
+    model.positions = read_named(value, "kind", position_names);
+  });
+  members.optional("norm", [&](const JsonCursor& value) {
+    model.norm_kind = read_named(value, "kind", norm_names);
+  });
+  members.optional("norms", [&](const JsonCursor& value) {
+    model.norms = value.integer(1, 4);
+    if (model.norms == 3) value.fail("a block has 1, 2 or 4 norms");
+  });
+  model.is_parallel = members.boolean_or("parallel", false);
+  model.has_embedding_norm = members.boolean_or("embedding_norm", false);
+  model.has_sinks = members.boolean_or("sinks", false);
+  members.optional("biases", [&](const JsonCursor& list) {
+    model.biases = {false, false, false, false, false};
+    for (const JsonCursor& one : list.array()) {
+      model.biases.*read_named(one, "bias", bias_names) = true;
+    }
+  });
+  if (model.architecture == Architecture::llama) {
+    members.optional("qkv_bias",
+                     [&](const JsonCursor& value) { model.biases.qkv = value.boolean(); });
+  }
+  members.optional("qk_norm", [&](const JsonCursor& value) {
+    if (value.value().get_if<bool>() != nullptr) {
+      model.qk_norm = value.boolean() ? QkNorm::heads : QkNorm::none;
+    } else {
+      model.qk_norm = read_named(value, "kind", qk_norm_names);
+    }
+  });
 }
 
 void read_shape(JsonMembers& members, Model& model) {
@@ -100,37 +226,29 @@ void read_shape(JsonMembers& members, Model& model) {
   const auto size = [&](std::string_view key) {
     return members.required(key).integer(1, largest_size);
   };
+  model.shape_as(model.architecture);
   model.blocks = size("blocks");
   model.hidden_size = size("hidden_size");
-  if (is_gpt) {
-    members.optional("positions", [&](const JsonCursor& value) {
-      model.rotary_gpt = value.string() == "rotary";
-      if (model.rotary_gpt || value.string() == "table") return;
-      value.fail(unknown_name("kind", value.string(), {"table", "rotary"}));
-    });
-  }
   if (model.architecture == Architecture::mlp) {
     model.heads = 1;
     model.kv_heads = 1;
     model.mlp_size = model.hidden_size;
   } else {
+    read_differences(members, model);
     read_attention(members, model);
     if (!is_gpt) members.required("mlp_size");
     model.mlp_size = members.integer_or("mlp_size", 4 * model.hidden_size, 1, 4 * largest_size);
     read_experts(members, model);
+    read_kinds(members, model);
+    model.prediction_depths = members.integer_or("prediction_depths", 0, 0, 16);
   }
   model.vocabulary_size = size("vocabulary_size");
   model.max_sequence_length = size("max_sequence_length");
-  if (!model.has_positions()) {
+  if (model.has_positions() && is_gpt) {
+    model.extra_positions = members.integer_or("extra_positions", 0, 0, largest_size);
+  }
+  if (model.positions == Positions::rotary) {
     model.rotary_base = members.integer_or("rotary_base", 10'000, 1, 1'000'000'000);
-  }
-  if (model.architecture == Architecture::llama) {
-    model.qkv_bias = members.boolean_or("qkv_bias", false);
-    model.qk_norm = members.boolean_or("qk_norm", false);
-  }
-  if (model.architecture != Architecture::mlp) {
-    members.optional(
-        "window", [&](const JsonCursor& value) { model.window = value.integer(1, largest_size); });
   }
   model.tied_head = members.boolean_or("tied_head", false);
   members.optional("dropout", [&](const JsonCursor& value) {
@@ -204,7 +322,11 @@ void read_list(JsonMembers& members, Model& model) {
 // In floating point, since refused numbers may not fit into an integer.
 double roughly_all_parameters(const Model& model) {
   if (!model.is_listed()) {
-    return static_cast<double>(model.blocks) * static_cast<double>(model.layer_parameters(1));
+    double most = 0;
+    for (int block = 1; block <= std::min(model.blocks, std::ssize(model.kinds)); ++block) {
+      most = std::max(most, static_cast<double>(model.layer_parameters(block)));
+    }
+    return static_cast<double>(model.blocks + model.prediction_depths) * most;
   }
   double sum = 0;
   for (const ListedLayer& layer : model.list) sum += static_cast<double>(layer.parameters);
@@ -241,26 +363,94 @@ Json list_json(const std::vector<ListedLayer>& list) {
   return json;
 }
 
+// Equal neighbours are one entry.
+Json kinds_json(const Model& model) {
+  Json json = Json::array();
+  for (auto first = model.kinds.begin(); first != model.kinds.end();) {
+    const auto end =
+        std::find_if(first, model.kinds.end(), [&](const auto& one) { return one != *first; });
+    Json kind = Json::object();
+    if (first->has_experts != model.has_experts()) kind["experts"] = first->has_experts;
+    if (first->window) kind["window"] = *first->window;
+    if (first->chunk) kind["chunk"] = *first->chunk;
+    if (end - first > 1) kind["repeat"] = end - first;
+    json.push_back(std::move(kind));
+    first = end;
+  }
+  return json;
+}
+
+void put_differences(const Model& model, Json& json) {
+  Model usual;
+  usual.shape_as(model.architecture);
+  if (model.is_gated != usual.is_gated) json["gated"] = model.is_gated;
+  if (model.positions != usual.positions) {
+    json["positions"] = name_of(model.positions, position_names);
+  }
+  if (model.norm_kind != usual.norm_kind) json["norm"] = name_of(model.norm_kind, norm_names);
+  if (model.norms != usual.norms) json["norms"] = model.norms;
+  if (model.is_parallel) json["parallel"] = true;
+  if (model.has_embedding_norm) json["embedding_norm"] = true;
+  if (model.has_sinks) json["sinks"] = true;
+  const bool is_llama = model.architecture == Architecture::llama;
+  if (is_llama && model.biases == Biases{.qkv = true}) {
+    json["qkv_bias"] = true;
+  } else if (model.biases != usual.biases) {
+    json["biases"] = Json::array();
+    for (const auto& [bias, name] : bias_names) {
+      if (model.biases.*bias) json["biases"].push_back(std::string(name));
+    }
+  }
+  if (model.qk_norm == QkNorm::heads) json["qk_norm"] = true;
+  if (model.qk_norm == QkNorm::whole) json["qk_norm"] = "whole";
+}
+
+void put_block(const Model& model, Json& json) {
+  json["heads"] = model.heads;
+  if (model.latent) {
+    Json latent;
+    if (model.latent->query_rank > 0) latent["query_rank"] = model.latent->query_rank;
+    latent["kv_rank"] = model.latent->kv_rank;
+    latent["plain_size"] = model.latent->plain_size;
+    latent["rotary_size"] = model.latent->rotary_size;
+    latent["value_size"] = model.latent->value_size;
+    json["latent"] = std::move(latent);
+  }
+  if (model.kv_heads != model.heads) json["kv_heads"] = model.kv_heads;
+  if (model.own_head_size) json["head_size"] = *model.own_head_size;
+  json["mlp_size"] = model.mlp_size;
+  if (model.has_experts()) {
+    json["experts"] = model.experts;
+    json["experts_per_token"] = model.experts_per_token;
+    if (model.expert_size != model.mlp_size) json["expert_size"] = model.expert_size;
+    if (model.shared_size > 0) json["shared_size"] = model.shared_size;
+    if (model.has_shared_gate) json["shared_gate"] = true;
+    if (model.groups_per_token > 0) {
+      json["expert_groups"] = model.expert_groups;
+      json["groups_per_token"] = model.groups_per_token;
+    }
+  }
+  const BlockKind usual{.has_experts = model.has_experts()};
+  const BlockKind windowed{usual.has_experts, model.kinds.front().window, {}};
+  if (model.kinds != std::vector{windowed}) {
+    json["kinds"] = kinds_json(model);
+  } else if (windowed.window) {
+    json["window"] = *windowed.window;
+  }
+  if (model.prediction_depths > 0) json["prediction_depths"] = model.prediction_depths;
+}
+
 void put_shape(const Model& model, Json& json) {
   json["blocks"] = model.blocks;
   json["hidden_size"] = model.hidden_size;
   if (model.architecture != Architecture::mlp) {
-    json["heads"] = model.heads;
-    if (model.kv_heads != model.heads) json["kv_heads"] = model.kv_heads;
-    if (model.own_head_size) json["head_size"] = *model.own_head_size;
-    json["mlp_size"] = model.mlp_size;
-    if (model.experts > 1) {
-      json["experts"] = model.experts;
-      json["experts_per_token"] = model.experts_per_token;
-    }
+    put_block(model, json);
+    put_differences(model, json);
   }
   json["vocabulary_size"] = model.vocabulary_size;
   json["max_sequence_length"] = model.max_sequence_length;
-  if (model.rotary_gpt) json["positions"] = "rotary";
-  if (!model.has_positions()) json["rotary_base"] = model.rotary_base;
-  if (model.qkv_bias) json["qkv_bias"] = true;
-  if (model.qk_norm) json["qk_norm"] = true;
-  if (model.window) json["window"] = *model.window;
+  if (model.extra_positions > 0) json["extra_positions"] = model.extra_positions;
+  if (model.positions == Positions::rotary) json["rotary_base"] = model.rotary_base;
   json["tied_head"] = model.tied_head;
   json["dropout"] = static_cast<double>(model.dropout_ppm) / 1e6;
 }

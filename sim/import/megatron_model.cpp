@@ -29,7 +29,7 @@ class MegatronModel : private MegatronReader {
     }
     Model model{.name = "megatron"};
     const bool is_gated = arguments_.is_set("--swiglu");
-    model.architecture = is_gated ? Architecture::llama : Architecture::gpt;
+    model.shape_as(is_gated ? Architecture::llama : Architecture::gpt);
     model.blocks = arguments_.integer_or("--num-layers", 1);
     model.hidden_size = arguments_.integer_or("--hidden-size", 1);
     read_heads(model);
@@ -70,7 +70,8 @@ class MegatronModel : private MegatronReader {
     model.experts = arguments_.integer_or("--num-experts", 1);
     if (model.experts == 1) return;
     model.experts_per_token = arguments_.integer_or("--moe-router-topk", 2);
-    model.mlp_size = arguments_.integer_or("--moe-ffn-hidden-size", model.mlp_size);
+    model.expert_size = arguments_.integer_or("--moe-ffn-hidden-size", model.mlp_size);
+    model.kinds = {BlockKind{.has_experts = true}};
   }
 
   void read_vocabulary(Model& model) {
@@ -107,7 +108,7 @@ class MegatronModel : private MegatronReader {
     }
     model.max_sequence_length = positions.value_or(sequence.value_or(1));
     const bool is_rotary = type == "rope" || type == "yarn";
-    model.rotary_gpt = is_rotary && model.architecture == Architecture::gpt;
+    if (is_rotary) model.positions = Positions::rotary;
     if (is_rotary) model.rotary_base = arguments_.integer_or("--rotary-base", 10'000);
     const bool fits = is_rotary || (type == "learned_absolute" && model.has_positions());
     if (!fits) {
@@ -133,7 +134,7 @@ class MegatronModel : private MegatronReader {
     if (is_gated && has_bias) {
       approximates_default("no --disable-bias-linear", "the products of a llama have no biases");
     }
-    model.qkv_bias = is_gated && (has_qkv_bias || has_bias);
+    if (is_gated) model.biases.qkv = has_qkv_bias || has_bias;
     const std::string norm = arguments_.text("--normalization").value_or("LayerNorm");
     if ((norm == "RMSNorm") != is_gated) {
       const std::string why =
@@ -145,7 +146,7 @@ class MegatronModel : private MegatronReader {
       }
     }
     const bool has_head_norms = arguments_.is_set("--qk-layernorm");
-    model.qk_norm = is_gated && has_head_norms;
+    if (is_gated && has_head_norms) model.qk_norm = QkNorm::heads;
     if (has_head_norms && !is_gated) lacks("--qk-layernorm", "a gpt has none here");
     for (const char* name : {"--squared-relu", "--openai-gelu"}) {
       approximates(name, "taken for GELU, which costs as much");

@@ -44,7 +44,7 @@ constexpr Flavor flavors[] = {
 
 Model model_of(const Flavor& flavor, std::int64_t sequence) {
   Model model{.name = fmt::format("{}-{}", flavor.name, flavor.flavor)};
-  model.architecture = Architecture::llama;
+  model.shape_as(Architecture::llama);
   model.blocks = flavor.blocks;
   model.hidden_size = flavor.hidden_size;
   model.heads = flavor.heads;
@@ -56,8 +56,12 @@ Model model_of(const Flavor& flavor, std::int64_t sequence) {
   model.tied_head = flavor.tied;
   model.experts = flavor.experts;
   model.experts_per_token = flavor.experts_per_token;
+  if (model.has_experts()) {
+    model.expert_size = flavor.mlp_size;
+    model.kinds = {BlockKind{.has_experts = true}};
+  }
   if (flavor.head_size > 0) {
-    model.qk_norm = true;
+    model.qk_norm = QkNorm::heads;
     const bool is_usual = flavor.head_size * flavor.heads == flavor.hidden_size;
     if (!is_usual) model.own_head_size = flavor.head_size;
   }

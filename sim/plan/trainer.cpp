@@ -34,8 +34,10 @@ constexpr PlanTrainer megatron{
     .software = "",
     .has_schedule =
         [](const Family& family) { return family.name == "1f1b" || family.name == "interleaved"; },
-    .has_recompute = [](const Recompute& recompute,
-                        const Model& model) { return !recompute.activation || model.experts > 1; },
+    .has_recompute =
+        [](const Recompute& recompute, const Model& model) {
+          return !recompute.activation || model.has_experts();
+        },
     .has_replicas =
         [](const PlanReplicas& replicas, int) {
           const bool gathers_late = !replicas.gathers_ahead || replicas.bucket_bytes.has_value();

@@ -188,7 +188,7 @@ std::string result_json(const Schedule& schedule, const Prediction& prediction,
   std::optional<Throughput> reached;
   if (model) {
     reached = throughput(*model, schedule.microbatches, prediction.iteration_ns(),
-                         explanation ? explanation->recomputed_blocks : 0);
+                         explanation ? explanation->recomputed_flops : 0);
     json["tokens_per_second"] = reached->tokens_per_second;
     json["mfu"] = reached->mfu;
   }

@@ -40,16 +40,19 @@ void TrainingRequest::check() const {
 }
 
 int TrainingRequest::replicas(int pipeline_ranks) const {
-  const std::int64_t each = std::int64_t{pipeline_ranks} * training.tensor_parallel;
+  const std::int64_t each =
+      std::int64_t{pipeline_ranks} * training.tensor_parallel * training.context_parallel;
+  const std::string product =
+      fmt::format("{} x {} tensor-parallel{}", plural(pipeline_ranks, "pipeline rank"),
+                  training.tensor_parallel,
+                  training.context_parallel > 1
+                      ? fmt::format(" x {} context-parallel", training.context_parallel)
+                      : "");
   if (each > max_count || each * training.data_parallel > max_count) {
-    throw input_error(fmt::format(
-        "{} x {} tensor-parallel x {} data-parallel are more than {} devices; use fewer",
-        plural(pipeline_ranks, "pipeline rank"), training.tensor_parallel, training.data_parallel,
-        max_count));
+    throw input_error(fmt::format("{} x {} data-parallel are more than {} devices; use fewer",
+                                  product, training.data_parallel, max_count));
   }
   if (!devices) return training.data_parallel;
-  const std::string product = fmt::format(
-      "{} x {} tensor-parallel", plural(pipeline_ranks, "pipeline rank"), training.tensor_parallel);
   const std::int64_t given = *devices;
   if (has_replicas && each * training.data_parallel != given) {
     const std::int64_t needed = each * training.data_parallel;
@@ -80,10 +83,10 @@ CostModel TrainingRequest::with_ranks(int pipeline_ranks, std::vector<std::strin
   if (notes != nullptr) *notes = std::move(dropped);
   const SoftwareSpec& software = cluster.device.software;
   // Above ZeRO 1 gradients are reduced layer by layer, in every pass.
-  const bool is_usual = !has_buckets && whole.data_parallel > 1 && whole.zero <= 1;
+  const bool is_usual = !has_buckets && whole.has_replicas() && whole.zero <= 1;
   if (is_usual && software.bucket_parameters > 0) {
     whole.bucket_bytes = std::max(software.bucket_parameters,
-                                  whole.data_parallel * software.bucket_parameters_per_replica) *
+                                  whole.replicas() * software.bucket_parameters_per_replica) *
                          whole.gradient_bytes;
   }
   whole.gathers_ahead = gathers_ahead.value_or(software.gathers_ahead);

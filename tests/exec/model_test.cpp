@@ -166,7 +166,7 @@ TEST(Model, LayersKeepAsManyNumbersAsIsToldBefore) {
 TEST(Model, PartsThatAreComputedAgainAreToldApart) {
   Model model = gpt_example(true, 0).model;
   for (const Architecture architecture : {Architecture::gpt, Architecture::llama}) {
-    model.architecture = architecture;
+    model.shape_as(architecture);
     const auto freed = [&](const Recompute& recompute) {
       return kept_numbers(model, 2, 7, 1, Attention::unfused) -
              kept_numbers(model, 2, 7, 1, Attention::unfused, recompute);
@@ -348,13 +348,13 @@ TEST(Model, WhatHasNoLayersIsRefused) {
             "--model: pipeexec can't train 'mine': it lacks experts; give a gpt or llama without "
             "experts, or an mlp, or have pipesim predict this one");
   model.experts = 1;
-  model.qk_norm = true;
+  model.qk_norm = QkNorm::heads;
   EXPECT_NE(refusal(model).find("it lacks norms of queries and keys"), std::string::npos);
-  model.qk_norm = false;
-  model.window = 8;
+  model.qk_norm = QkNorm::none;
+  model.kinds.front().window = 8;
   EXPECT_NE(refusal(model).find("its attention looks back over all tokens"), std::string::npos);
   Model gpt = gpt_example(false, 0).model;
-  gpt.rotary_gpt = true;
+  gpt.positions = Positions::rotary;
   EXPECT_NE(refusal(gpt).find("it lacks rotary positions in a gpt"), std::string::npos);
 }
 

@@ -134,7 +134,7 @@ TEST(PublishedWeights, TakeEachNumberOnce) {
 // Of 2 numbers, one head and an MLP of 1, by hand.
 TEST(PublishedWeights, StandAsWrittenByHand) {
   Model model;
-  model.architecture = Architecture::llama;
+  model.shape_as(Architecture::llama);
   model.blocks = 1;
   model.hidden_size = 2;
   model.heads = 1;
@@ -159,7 +159,7 @@ TEST(PublishedWeights, StandAsWrittenByHand) {
   EXPECT_EQ(taken("model.layers.0.mlp.gate_proj.weight", {1, 2, 3, 4}), (Floats{1, 3}));
   EXPECT_EQ(taken("model.layers.0.mlp.up_proj.weight", {1, 2, 3, 4}), (Floats{2, 4}));
   EXPECT_EQ(taken("model.layers.0.mlp.down_proj.weight", {1, 2}), (Floats{1, 2}));
-  model.architecture = Architecture::gpt;
+  model.shape_as(Architecture::gpt);
   EXPECT_EQ(taken("transformer.h.0.attn.c_attn.weight", qkv), qkv);
   EXPECT_EQ(taken("transformer.h.0.mlp.c_proj.weight", {1, 2}), (Floats{1, 2}));
 }

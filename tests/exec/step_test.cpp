@@ -257,7 +257,7 @@ void check(const Case& which, const Example& example, bool strong) {
 
 Example mlp() {
   Example example = testing::tiny_example(false);
-  example.model.architecture = Architecture::mlp;
+  example.model.shape_as(Architecture::mlp);
   example.model.name = "mlp";
   example.model.heads = 1;
   example.model.kv_heads = 1;
@@ -267,11 +267,11 @@ Example mlp() {
 
 Example llama() {
   Example example = testing::tiny_example(false);
-  example.model.architecture = Architecture::llama;
+  example.model.shape_as(Architecture::llama);
   example.model.name = "llama";
   example.model.hidden_size = 8;
   example.model.kv_heads = 1;
-  example.model.qkv_bias = true;
+  example.model.biases.qkv = true;
   return example;
 }
 

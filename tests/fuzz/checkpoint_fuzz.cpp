@@ -91,7 +91,7 @@ void check_tensors(std::string_view text) {
 // Of one block and few numbers, so that a small file can be all of it.
 Model tiny_model(Architecture architecture) {
   Model model;
-  model.architecture = architecture;
+  model.shape_as(architecture);
   model.name = "tiny";
   model.blocks = 1;
   model.hidden_size = 2;

@@ -538,7 +538,7 @@ TEST(CostModel, RefusesWhatCannotBe) {
 TEST(CostModel, OnlyBlocksAreComputedAgain) {
   Model other = gpt(4, 1024, 1);
   other.name = "other";
-  other.architecture = Architecture::mlp;
+  other.shape_as(Architecture::mlp);
   Training how = training(1, 128);
   how.recompute = {.attention = true};
   EXPECT_EQ(testing::input_error_of([&] { CostModel(other, ideal_cluster(), how); }),
@@ -623,7 +623,7 @@ TEST(CostModel, RefusesStagesThatNoNumberHolds) {
 
 TEST(CostModel, ATiedHeadWithoutANormIsTied) {
   Model mlp = gpt(4, 1024, 1);
-  mlp.architecture = Architecture::mlp;
+  mlp.shape_as(Architecture::mlp);
   mlp.dropout_ppm = 0;
   const CostModel model(mlp, ideal_cluster(), training(1, 128));
   EXPECT_EQ(model.layer(5).tied_parameters, 51200 * 1024);

@@ -121,23 +121,31 @@ TEST(HuggingFace, DocumentedDefaultsCount) {
 }
 
 TEST(HuggingFace, WindowsAreKeptWhereTheyCut) {
-  EXPECT_EQ(find_model(sample_path("mistral_7b")).window, 4096);
-  EXPECT_EQ(find_model(sample_path("mistral_7b")).longest_sequence(), 4096);
-  EXPECT_EQ(read_config(small_config("mistral", R"(,"sliding_window":16)")).model.window, 16);
-  EXPECT_EQ(read_config(small_config("mistral", R"(,"sliding_window":null)")).model.window,
-            std::nullopt);
-  EXPECT_EQ(read_config(small_config("mistral", "")).model.window, std::nullopt);  // 4096 is longer
-  EXPECT_EQ(read_config(small_config("qwen2", R"(,"sliding_window":16)")).model.window,
-            std::nullopt);
+  EXPECT_EQ(find_model(sample_path("mistral_7b")).kinds.front().window, 4096);
+  EXPECT_EQ(find_model(sample_path("mistral_7b")).max_sequence_length, 4096);
+  EXPECT_EQ(
+      read_config(small_config("mistral", R"(,"sliding_window":16)")).model.kinds.front().window,
+      16);
+  EXPECT_EQ(
+      read_config(small_config("mistral", R"(,"sliding_window":null)")).model.kinds.front().window,
+      std::nullopt);
+  EXPECT_EQ(read_config(small_config("mistral", "")).model.kinds.front().window,
+            std::nullopt);  // 4096 is longer
+  EXPECT_EQ(
+      read_config(small_config("qwen2", R"(,"sliding_window":16)")).model.kinds.front().window,
+      std::nullopt);
   const std::string used = R"(,"use_sliding_window":true,"sliding_window":16)";
-  EXPECT_EQ(read_config(small_config("qwen2", used)).model.window,
+  EXPECT_EQ(read_config(small_config("qwen2", used)).model.kinds.front().window,
             std::nullopt);  // from block 28 on
-  EXPECT_EQ(read_config(small_config("qwen2", used + R"(,"max_window_layers":1)")).model.window,
+  EXPECT_EQ(read_config(small_config("qwen2", used + R"(,"max_window_layers":1)"))
+                .model.kinds.front()
+                .window,
             16);
   EXPECT_EQ(
       read_config(
           small_config("qwen3", used + R"(,"layer_types":["full_attention","sliding_attention"])"))
-          .model.window,
+          .model.kinds.front()
+          .window,
       16);
 }
 
@@ -216,7 +224,8 @@ TEST(HuggingFace, HeadsOfTheirOwnSizeAreCountedEverywhere) {
 
     // Tensor-parallel ranks have parts of all but norms and the router.
     const std::int64_t whole = model.layer_parameters(1);
-    const std::int64_t common = 2 * h + (model.qk_norm ? 2 * model.head_size() : 0) +
+    const std::int64_t common = 2 * h +
+                                (model.qk_norm != QkNorm::none ? 2 * model.head_size() : 0) +
                                 (model.experts > 1 ? h * model.experts : 0);
     for (const int ranks : {2, 4}) {
       EXPECT_EQ(ranks * (rank_parameters(model, 1, ranks) - common), whole - common) << name;

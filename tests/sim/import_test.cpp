@@ -203,7 +203,8 @@ TEST(ImportMegatron, Models) {
   EXPECT_EQ(gpt.dropout_ppm, 100'000);
   EXPECT_EQ(import(small_gpt + "--tensor-model-parallel-size 8").model->vocabulary_size, 1024);
   EXPECT_EQ(import(small_gpt + "--tensor-model-parallel-size 16").model->vocabulary_size, 2048);
-  EXPECT_TRUE(import(small_gpt + "--position-embedding-type rope").model->rotary_gpt);
+  EXPECT_TRUE(import(small_gpt + "--position-embedding-type rope").model->positions ==
+              Positions::rotary);
   const std::string llama =
       "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "
       "--group-query-attention --num-query-groups 8 --swiglu --normalization RMSNorm "
@@ -218,7 +219,7 @@ TEST(ImportMegatron, Models) {
   EXPECT_EQ(experts.model->experts, 8);
   EXPECT_EQ(experts.model->experts_per_token, 2);
   EXPECT_EQ(experts.model->head_size(), 64);
-  EXPECT_TRUE(experts.model->qk_norm);
+  EXPECT_TRUE(experts.model->qk_norm != QkNorm::none);
   // What neither architecture has is said.
   const Imported mixed = import(small_gpt + "--normalization RMSNorm --disable-bias-linear");
   EXPECT_TRUE(has_remark(mixed.approximated, "--normalization RMSNorm"));

@@ -51,7 +51,7 @@ Cluster cluster_of(const SoftwareSpec& software) {
 
 Model model_of(Architecture architecture) {
   Model model;
-  model.architecture = architecture;
+  model.shape_as(architecture);
   model.blocks = 4;
   model.hidden_size = 1024;
   model.heads = 8;

@@ -79,7 +79,7 @@ Sizes block_sizes(const Model& model) {
     sizes.used += linear(h, h / model.heads);  // its queries
     if (head < model.kv_heads) sizes.used += 2 * linear(h, h / model.heads);
   }
-  if (model.qkv_bias) sizes.used += h / model.heads * (model.heads + 2 * model.kv_heads);
+  if (model.biases.qkv) sizes.used += h / model.heads * (model.heads + 2 * model.kv_heads);
   sizes.used += linear(h, h);
   sizes.used += norm;
   if (model.experts > 1) sizes.used += h * model.experts;
@@ -98,7 +98,7 @@ TEST(ModelFile, ParametersAreThoseOfEveryMatrix) {
       for (const std::int64_t experts : {1, 2, 5}) {
         for (const bool tied : {false, true}) {
           Model model{.name = "small"};
-          model.architecture = architecture;
+          model.shape_as(architecture);
           model.blocks = 3;
           model.hidden_size = 24;
           model.heads = 6;
@@ -109,7 +109,7 @@ TEST(ModelFile, ParametersAreThoseOfEveryMatrix) {
           model.vocabulary_size = 11;
           model.max_sequence_length = 7;
           model.tied_head = tied;
-          model.qkv_bias = architecture == Architecture::llama && tied;
+          model.biases.qkv = architecture == Architecture::llama && tied;
           const Sizes block = block_sizes(model);
           const std::int64_t positions = architecture == Architecture::llama ? 0 : 7 * 24;
           std::int64_t norm = 24;
@@ -166,7 +166,7 @@ TEST(ModelFile, KeysThatAreLeftOutHaveTheirDefaults) {
                         .tied_head = false}));
   Model llama = gpt;
   llama.name = "l";
-  llama.architecture = Architecture::llama;
+  llama.shape_as(Architecture::llama);
   llama.kv_heads = 3;
   llama.mlp_size = 40;
   llama.experts = 4;
@@ -175,12 +175,12 @@ TEST(ModelFile, KeysThatAreLeftOutHaveTheirDefaults) {
   std::string rest = R"(,"name":"l","architecture":"llama","kv_heads":3,"mlp_size":40,)"
                      R"("experts":4,"experts_per_token":2,"tied_head":true)";
   EXPECT_EQ(llama.rotary_base, 10'000);
-  EXPECT_FALSE(llama.qkv_bias);
+  EXPECT_FALSE(llama.biases.qkv);
   EXPECT_EQ(parse_model(model_json(sizes + rest), "l.json"), llama);
   EXPECT_EQ(parse_model(to_json(llama), "l.json"), llama);
   rest += R"(,"rotary_base":500000,"qkv_bias":true)";
   llama.rotary_base = 500'000;
-  llama.qkv_bias = true;
+  llama.biases.qkv = true;
   EXPECT_EQ(parse_model(model_json(sizes + rest), "l.json"), llama);
   EXPECT_EQ(parse_model(to_json(llama), "l.json"), llama);
 }

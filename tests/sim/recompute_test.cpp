@@ -89,7 +89,7 @@ TEST(Recompute, WrongNamesAreRefused) {
 TEST(Recompute, WhatALayerLacksIsRefused) {
   Model other = gpt(4, 1024, 1);
   other.name = "other";
-  other.architecture = Architecture::mlp;
+  other.shape_as(Architecture::mlp);
   const std::pair<const char*, const char*> wrong[] = {
       {"attention", "selective: other has no attention"},
       {"norms", "norms: other has no norms"},
@@ -230,9 +230,11 @@ TEST(Recompute, OnlyBlocksAreComputedAgain) {
     EXPECT_EQ(all.layer(layer).costs.backward_ns(), none.layer(layer).costs.backward_ns());
   }
   // Norms and activations are no products.
-  EXPECT_DOUBLE_EQ(all.recomputed_flops(4, 3), 4. * 3 * 2 * 4 * 1024 * 1024 * 1024);
+  const PipelineShape shape{Placement::loop(1, 1), false, {}};
+  const double blocks = static_cast<double>(model.blocks);
+  EXPECT_DOUBLE_EQ(all.recomputed_flops(shape), blocks * 2 * 4 * 1024 * 1024 * 1024);
   how.recompute = {.norms = true, .activation = true};
-  EXPECT_EQ(CostModel(model, ideal_cluster(), how).recomputed_flops(4, 3), 0);
+  EXPECT_EQ(CostModel(model, ideal_cluster(), how).recomputed_flops(shape), 0);
 }
 
 // Of each stage as many as it has.
@@ -243,14 +245,15 @@ TEST(Recompute, BlocksOfUnevenStagesAreCounted) {
   how.recompute = {.full = true, .blocks = 3};
   const CostModel some(model, ideal_cluster(), how);
   const PipelineShape shape{Placement::loop(2, 2), false, std::vector<int>{3, 1, 5, 3}};
-  EXPECT_EQ(some.recomputed_blocks(shape), 2 + 1 + 3 + 2);
-  EXPECT_EQ(some.recomputed_blocks({Placement::loop(1, 1), false, {}}), 3);
   how.recompute = {.full = true};
-  EXPECT_EQ(CostModel(model, ideal_cluster(), how).recomputed_blocks(shape), 10);
+  const CostModel every(model, ideal_cluster(), how);
+  const double block = every.recomputed_flops(shape) / 10;
+  EXPECT_DOUBLE_EQ(some.recomputed_flops(shape), (2 + 1 + 3 + 2) * block);
+  EXPECT_DOUBLE_EQ(some.recomputed_flops({Placement::loop(1, 1), false, {}}), 3 * block);
   how.recompute = {};
-  EXPECT_EQ(CostModel(model, ideal_cluster(), how).recomputed_blocks(shape), 0);
+  EXPECT_EQ(CostModel(model, ideal_cluster(), how).recomputed_flops(shape), 0);
   // A block's forward, counted once.
-  EXPECT_DOUBLE_EQ(3 * some.recomputed_flops(10, 1) / some.model_flops(1),
+  EXPECT_DOUBLE_EQ(3 * 10 * block / some.model_flops(1),
                    1 - 2. * 1024 * 1024 * 51200 * 3 / some.model_flops(1));
 }
 

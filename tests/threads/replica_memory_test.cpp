@@ -64,7 +64,7 @@ std::string name_of(const Case& one) {
 std::vector<Case> shard_cases() {
   const Model gpt = untied_gpt(16, 128);
   Model llama = gpt;
-  llama.architecture = Architecture::llama;
+  llama.shape_as(Architecture::llama);
   llama.kv_heads = 2;
   std::vector<Case> all;
   for (const Schedule& schedule : {generate({.name = "gpipe", .ranks = 1, .microbatches = 8}),

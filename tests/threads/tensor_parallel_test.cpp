@@ -99,7 +99,7 @@ TEST(TensorParallel, EverySplitAndSchedule) {
         Model model = model_of(architecture, schedule.stages() + 2);
         model.tied_head = tied;
         model.kv_heads = tied ? 2 : 4;
-        model.qkv_bias = tied && architecture == Architecture::llama;
+        model.biases.qkv = tied && architecture == Architecture::llama;
         for (const ShardSplit& split :
              {ShardSplit{2, false, 1}, ShardSplit{2, true, 1}, ShardSplit{2, true, 2, 1},
               ShardSplit{2, false, 2, 2}, ShardSplit{2, true, 3, 3}}) {

@@ -334,4 +334,12 @@ std::string quote(std::string_view text) {
                      text.size() > longest ? "..." : "");
 }
 
+std::optional<double> number_between(std::string_view text, double least, double most) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, fault] = std::from_chars(text.data(), end, value);
+  if (fault != std::errc() || at != end || !(value >= least && value <= most)) return std::nullopt;
+  return value;
+}
+
 }  // namespace pipesim

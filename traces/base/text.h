@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,9 @@ std::int64_t parse_slowdown_ppm(std::string_view text, std::string_view where);
 
 // A positive whole number, at most max_count.
 int parse_count(std::string_view text, std::string_view where);
+
+// The number that all of `text` is, if it is within these bounds.
+std::optional<double> number_between(std::string_view text, double least, double most);
 
 // Splits at `separator`; "a,,b" has an empty middle part, "" is one empty part.
 std::vector<std::string_view> split(std::string_view text, char separator);

@@ -19,6 +19,16 @@ double passes(CollectiveKind kind, std::int64_t ranks) {
   return kind == CollectiveKind::all_reduce ? 2 * once : once;
 }
 
+// Of the group in the node with the fewest, among the nodes at the ends and those between.
+std::int64_t members_in_node(const Cluster& cluster, const RankGroup& group) {
+  const std::int64_t per_node = cluster.devices_per_node;
+  const std::int64_t nodes_between = group.last() / per_node - group.first / per_node;
+  const std::int64_t at_first = (per_node - 1 - group.first % per_node) / group.stride + 1;
+  const std::int64_t at_last = group.last() % per_node / group.stride + 1;
+  const std::int64_t between = std::max<std::int64_t>(1, per_node / group.stride);
+  return std::min({at_first, at_last, nodes_between > 1 ? between : at_first, group.count});
+}
+
 const BusRate& bus_rate(const Cluster& cluster, std::int64_t ranks) {
   const auto& known = cluster.node.collectives;
   const BusRate* best = &known.front();
@@ -87,6 +97,30 @@ double network_rate(const Cluster& cluster, std::int64_t nodes, CollectiveKind k
          });
 }
 
+// Bytes that a rank sends to others of its node and to other nodes.
+struct BothWays {
+  double within = 0;
+  double beyond = 0;
+};
+
+// Of an exchange on links and network at once, for a group that leaves its node.
+Exchange slower_way(const Cluster& cluster, const RankGroup& group, const BothWays& bytes) {
+  constexpr CollectiveKind kind = CollectiveKind::all_to_all;
+  const std::int64_t per_node = cluster.devices_per_node;
+  const std::int64_t local = members_in_node(cluster, group);
+  const std::int64_t nodes = group.last() / per_node - group.first / per_node + 1;
+  Exchange out{network_latency(cluster, std::min(nodes, group.count), kind), bytes.beyond,
+               network_rate(cluster, std::min(nodes, group.count), kind), true};
+  if (local == 1) return out;
+  const BusRate& bus = bus_rate(cluster, local);
+  out.latency_seconds += static_cast<double>(bus.latency_ns) * 1e-9 * share_of_latency(kind);
+  const double inside = bytes_per_second(bus, kind);
+  if (bytes.within / inside <= out.bytes / out.bytes_per_second) return out;
+  out.bytes = bytes.within;
+  out.bytes_per_second = inside;
+  return out;
+}
+
 Exchange exchange_of_one(const Cluster& cluster, const RankGroup& group, CollectiveKind kind,
                          double bytes) {
   const std::int64_t per_node = cluster.devices_per_node;
@@ -98,14 +132,15 @@ Exchange exchange_of_one(const Cluster& cluster, const RankGroup& group, Collect
         "describe its network",
         cluster.name, group.first, group.last(), plural(per_node, "device")));
   }
-  // As many rings as the node with the fewest members has, among the nodes at the ends and those
-  // between.
-  const std::int64_t at_first = (per_node - 1 - group.first % per_node) / group.stride + 1;
-  const std::int64_t at_last = group.last() % per_node / group.stride + 1;
-  const std::int64_t between = std::max<std::int64_t>(1, per_node / group.stride);
-  const std::int64_t local =
-      std::min({at_first, at_last, nodes_between > 1 ? between : at_first, group.count});
+  const std::int64_t local = members_in_node(cluster, group);
   const std::int64_t nodes = std::min(nodes_between + 1, group.count);
+  if (kind == CollectiveKind::all_to_all) {
+    const double each = bytes / static_cast<double>(group.count);
+    return slower_way(
+        cluster, group,
+        {each * static_cast<double>(local - 1), each * static_cast<double>(group.count - local)});
+  }
+  // As many rings as the node with the fewest members has.
   Exchange result;
   result.leaves_node = true;
   // Rings through every local rank share the load of the node's cards.
@@ -138,6 +173,33 @@ double card_bytes_per_second(const Cluster& cluster) {
   return static_cast<double>(network.cards_per_node) *
          static_cast<double>(network.card_bytes_per_second) * network.share /
          network.oversubscription / cluster.devices_per_node;
+}
+
+Exchange deduplicated_exchange(const Cluster& cluster, Group group, const Model& model,
+                               double bytes) {
+  const std::int64_t ranks = group.devices.count;
+  if (ranks == 1) return {};
+  const double of_tokens = bytes / static_cast<double>(model.experts_per_token);
+  const auto sent = [&](std::int64_t places) {
+    double reached = distinct_groups(model.experts, model.experts_per_token, places);
+    if (model.groups_per_token > 0) {
+      const std::int64_t of_each = std::max<std::int64_t>(1, places / model.expert_groups);
+      reached = std::min(reached, static_cast<double>(model.groups_per_token * of_each));
+    }
+    return of_tokens * reached;
+  };
+  const auto others = [](std::int64_t of) {
+    return static_cast<double>(of - 1) / static_cast<double>(of);
+  };
+  const std::int64_t local = members_in_node(cluster, group.devices);
+  const std::int64_t nodes = ranks / local;
+  const double within = sent(ranks) * others(local);
+  if (nodes > 1) {
+    return slower_way(cluster, group.devices, {within, sent(nodes) * others(nodes)});
+  }
+  Exchange one = exchange(cluster, group, CollectiveKind::all_to_all, bytes);
+  one.bytes = within;
+  return one;
 }
 
 Exchange exchange(const Cluster& cluster, Group group, CollectiveKind kind, double bytes) {

@@ -32,8 +32,13 @@ struct Exchange {
 };
 
 // Throws if the group leaves its node and there is no network. `bytes`: of the whole reduced or
-// gathered result, on one rank.
+// gathered result, on one rank; of an all-to-all what a rank sends, to itself included.
 Exchange exchange(const Cluster& cluster, Group group, CollectiveKind kind, double bytes);
+
+// An all-to-all of tokens' copies to the experts that they are routed to, `bytes` in all, of which
+// a token's go once to each node that has some of its experts, and there once to each rank.
+Exchange deduplicated_exchange(const Cluster& cluster, Group group, const Model& model,
+                               double bytes);
 
 // One device's rate through the cards of its node when all its devices send.
 double card_bytes_per_second(const Cluster& cluster);

@@ -23,10 +23,13 @@ namespace {
 
 // The states that a rank keeps for so many parameters.
 void fill_states(StageCosts& costs, const Training& training, const SoftwareSpec& software,
-                 std::int64_t parameters) {
+                 std::int64_t parameters, std::int64_t of_experts) {
+  // Routed experts have replicas of their own.
   const auto part = [&](std::int64_t bytes, bool is_sharded) {
     const std::int64_t shards = is_sharded ? training.shards() : 1;
-    return (parameters * bytes + shards - 1) / shards;
+    const std::int64_t expert_shards = is_sharded ? training.expert_shards() : 1;
+    return divide_up((parameters - of_experts) * bytes, shards) +
+           divide_up(of_experts * bytes, expert_shards);
   };
   const bool is_wide = software.kernels && software.kernels->keeps_wide_weights;
   const bool sums_wide = is_wide || (software.kernels && software.kernels->keeps_wide_gradients);
@@ -53,7 +56,9 @@ class Estimator {
         device_(cluster.device),
         software_(cluster.device.software),
         training_(training),
-        tensor_group_{training.mesh(1).group_of(0, Axis::tensor)} {
+        groups_{group_of(training.mesh(1), Axis::tensor), group_of(training.mesh(1), Axis::context),
+                group_of(training.expert_mesh(1), Axis::expert),
+                group_of(training.expert_mesh(1), Axis::tensor)} {
     if (software_.kernels) {
       by_kernel_.emplace(device_, *software_.kernels, pace_of(cluster, training.devices()));
     }
@@ -62,30 +67,37 @@ class Estimator {
   LayerEstimate run(int layer) {
     LayerEstimate result;
     result.operators = layer_operators(model_, layer, training_, software_);
-    const bool is_head = !model_.is_listed() && model_.is_head(layer);
-    const bool is_block =
-        !model_.is_listed() && !model_.is_embedding(layer) && !model_.is_head(layer);
+    const bool is_block = model_.is_block(layer) || model_.is_prediction(layer);
     double weight = 0;
     double hidden = 0;
     double hiding = 0;
     double exchanged[2] = {};  // forward, backward
+    double around[2] = {};     // of those, rings' around attention
+    double attention[2] = {};
     double products[2] = {};
     ClassSeconds again{};
-    ClassSeconds last{};  // of what ends a block, if that is not computed again
+    ClassSeconds last{};  // of what ends a layer and is not computed again
     const bool stops_early = software_.kernels && software_.kernels->stops_early;
     for (const Operator& one : result.operators) {
-      const double seconds = seconds_of(one, is_head);
+      const double seconds = seconds_of(one);
       result.seconds.push_back(seconds);
       const auto of = static_cast<std::size_t>(one.of);
       (one.pass == Pass::forward ? result.forward : result.backward)[of] += seconds;
-      if (training_.recompute.includes(one.part)) again[of] += seconds * one.part_share;
+      if (one.pass == Pass::forward && training_.recompute.includes(one.module)) {
+        again[of] += seconds;
+      } else if (training_.recompute.includes(one.part)) {
+        again[of] += seconds * one.part_share;
+      }
       if (one.pass == Pass::backward_weight) weight += seconds;
       if (one.is_hidden) hidden += seconds;
-      if (stops_early && one.ends_block && one.pass == Pass::forward) last[of] += seconds;
+      const bool ends = one.is_of_head || (stops_early && one.ends_block);
+      if (ends && one.pass == Pass::forward) last[of] += seconds;
       const std::size_t way = one.pass == Pass::forward ? 0 : 1;
       if (by_kernel_) result.launch_seconds[way] += launch_seconds(one);
       if (one.of == OperatorClass::tensor_parallel) exchanged[way] += seconds;
       if (one.of == OperatorClass::matmul) products[way] += seconds;
+      if (one.of == OperatorClass::attention) attention[way] += seconds;
+      if (one.hides_behind_attention) around[way] += seconds;
       if (one.hides_reduction) hiding += seconds;
     }
     if (training_.asynchronous_reduction) {
@@ -94,6 +106,10 @@ class Estimator {
       result.hidden_seconds = software_.hidden_reduction * std::min(hidden, hiding);
       result.hidden_backward_seconds = part * std::min(exchanged[1] - result.hidden_seconds,
                                                        products[1] - result.hidden_seconds);
+    }
+    if (training_.context_parallel > 1) {
+      result.hidden_forward_seconds += hidden_ring(around[0], attention[0]);
+      result.hidden_backward_seconds += hidden_ring(around[1], attention[1]);
     }
     const bool has_host = is_block && model_.architecture != Architecture::mlp;
     if (has_host) {
@@ -191,10 +207,30 @@ class Estimator {
                : device_.fused_attention_backward_share.value_or(device_.fused_attention_share);
   }
 
-  double seconds_of(const Operator& one, bool is_head) const {
+  // A step of a ring runs behind the attention to what the step before it brought; to the first
+  // part nothing has to come.
+  double hidden_ring(double exchanged, double attention) const {
+    const double ranks = training_.context_parallel;
+    return std::min(exchanged, attention * (ranks - 1) / ranks);
+  }
+
+  static Group group_of(const Mesh& mesh, Axis axis) {
+    const std::int64_t block = mesh.stride(axis) * mesh.size(axis);
+    return {mesh.group_of(0, axis), mesh.ranks() / block, block};
+  }
+
+  double exchange_seconds(const Operator& one) const {
+    const Group& group = groups_[static_cast<std::size_t>(one.across)];
+    if (!one.is_deduplicated) {
+      return exchange(cluster_, group, *one.collective, one.bytes).seconds();
+    }
+    return deduplicated_exchange(cluster_, group, model_, one.bytes).seconds();
+  }
+
+  double seconds_of(const Operator& one) const {
     // 8-bit inputs are those of blocks' GEMMs with weights.
     const bool is_wide =
-        (one.of == OperatorClass::attention || is_head) && has_rate(Precision::bf16);
+        (one.of == OperatorClass::attention || one.is_of_head) && has_rate(Precision::bf16);
     const Precision precision =
         training_.precision == Precision::fp8 && is_wide ? Precision::bf16 : training_.precision;
     if (one.time_ns) return static_cast<double>(*one.time_ns) * 1e-9;
@@ -214,7 +250,7 @@ class Estimator {
       return product_seconds(device_, precision, *one.product, factor() * own);
     }
     if (one.collective) {
-      return exchange(cluster_, tensor_group_, *one.collective, one.bytes).seconds();
+      return exchange_seconds(one);
     }
     if (one.flops == 0) return memory_seconds(device_, one.bytes * traffic_of(one), one.kernels);
     const bool is_attention = one.of == OperatorClass::attention;
@@ -228,25 +264,33 @@ class Estimator {
     double workspace = 0;  // of the operator that needs most
     double residue = 0;
     double parameters = 0;
+    double of_experts = 0;
+    double of_head = 0;
     for (const Operator& one : result.operators) {
       saved += one.saved_bytes;
-      if (is_block && training_.recompute.includes(one.part)) again += one.remade_bytes;
+      if (is_block && training_.recompute.includes(one.module) && !one.is_entrance) {
+        again += one.saved_bytes;
+      } else if (is_block && training_.recompute.includes(one.part)) {
+        again += one.remade_bytes;
+      }
+      of_experts += one.expert_parameters;
+      if (one.is_of_head) of_head += one.saved_bytes;
       residue += one.residue_bytes;
       workspace = std::max(workspace, one.workspace_bytes);
       parameters += one.parameters;
     }
     const double value = static_cast<double>(bytes_of(training_.precision));
-    const double tokens =
-        static_cast<double>(training_.micro_batch_size * training_.sequence_length);
+    const double tokens = static_cast<double>(training_.tokens_per_rank());
     const double split = training_.tensor_parallel;
     const double hidden = tokens * static_cast<double>(model_.hidden_size) * value;
     // A recomputed block keeps only its input.
     if (is_block && training_.recompute.full) {
-      again = saved;
+      again = saved - of_head;
       const double residual =
           software_.kernels ? static_cast<double>(software_.kernels->residual_bytes) / 2 : 1;
-      saved = residual * hidden / (training_.sequence_parallel ? split : 1);
-      again -= std::min(saved, again);
+      const double input = residual * hidden / (training_.sequence_parallel ? split : 1);
+      saved = input + of_head;
+      again -= std::min(input, again);
     } else {
       saved -= again;
     }
@@ -264,11 +308,12 @@ class Estimator {
                                     static_cast<double>(training_.micro_batch_size));
     }
     result.parameters = to_bytes(parameters);
+    result.expert_parameters = to_bytes(of_experts);
     if (!model_.is_listed() && model_.is_head(layer) && model_.tied_head) {
-      result.tied_parameters = (model_.vocabulary_size + training_.tensor_parallel - 1) /
-                               training_.tensor_parallel * model_.hidden_size;
+      result.tied_parameters =
+          divide_up(model_.vocabulary_size, training_.tensor_parallel) * model_.hidden_size;
     }
-    fill_states(costs, training_, software_, result.parameters);
+    fill_states(costs, training_, software_, result.parameters, result.expert_parameters);
   }
 
   const Model& model_;
@@ -276,7 +321,7 @@ class Estimator {
   const DeviceSpec& device_;
   const SoftwareSpec& software_;
   const Training& training_;
-  Group tensor_group_;
+  std::array<Group, 4> groups_;           // by Across
   std::optional<ListedTimes> by_kernel_;  // if the software lists its kernels
   std::array<double, 2> waits_{};
 };
@@ -293,19 +338,28 @@ std::vector<int> usual_layout(const Model& model, int stages) {
     ++sizes[static_cast<std::size_t>((i + 1) % stages)];
   }
   ++sizes.front();
-  ++sizes.back();
+  sizes.back() += 1 + static_cast<int>(model.prediction_depths);
   return sizes;
+}
+
+// Of the products with weights that a token goes through.
+double product_weights(const Model& model, int layer) {
+  if (model.is_embedding(layer)) return 0;
+  const auto h = static_cast<double>(model.hidden_size);
+  if (model.is_head(layer)) return static_cast<double>(model.vocabulary_size) * h;
+  const std::int64_t width = model.kind_of(layer).has_experts
+                                 ? model.experts_per_token * model.expert_size + model.shared_size
+                                 : model.mlp_size;
+  return h * static_cast<double>(2 * (model.attention_size() + model.kv_size()) +
+                                 (model.is_gated ? 3 : 2) * width);
 }
 
 // A stage ends with the first layer that brings the FLOPs so far over its part of all, as far as
 // each stage has a layer (nanotron, src/nanotron/models/base.py, build_model).
 std::vector<int> layout_by_cost(const Model& model, int stages) {
-  const double head = static_cast<double>(model.vocabulary_size * model.hidden_size);
-  const double block =
-      static_cast<double>(2 * model.hidden_size * (model.attention_size() + model.kv_size())) +
-      static_cast<double>((model.is_gated() ? 3 : 2) * model.mlp_size * model.hidden_size);
   const int layers = model.layers();
-  const double all = block * static_cast<double>(model.blocks) + head;
+  double all = 0;
+  for (int layer = 0; layer < layers; ++layer) all += product_weights(model, layer);
   std::vector<int> sizes(static_cast<std::size_t>(stages), 0);
   double so_far = 0;
   int stage = 0;
@@ -313,7 +367,7 @@ std::vector<int> layout_by_cost(const Model& model, int stages) {
     // The rest get one layer each.
     if (sizes[static_cast<std::size_t>(stage)] > 0 && layers - layer < stages - stage) ++stage;
     ++sizes[static_cast<std::size_t>(stage)];
-    if (!model.is_embedding(layer)) so_far += model.is_head(layer) ? head : block;
+    so_far += product_weights(model, layer);
     const bool is_full = so_far > all * (stage + 1) / stages;
     if (is_full && stage + 1 < stages && layers - layer > 1) ++stage;
   }
@@ -342,6 +396,7 @@ std::vector<StageShare> shares_of(const CostModel& model, const PipelineShape& s
       share.layers += run.count;
       const std::int64_t parameters = one.parameters - (has_both ? one.tied_parameters : 0);
       share.parameters += run.count * parameters;
+      share.expert_parameters += run.count * one.expert_parameters;
       share.buckets += run.count * buckets(parameters);
       share.largest_layer = std::max(share.largest_layer, parameters);
       const std::int64_t neighbour = run.count > 1 ? parameters : before;
@@ -353,70 +408,73 @@ std::vector<StageShare> shares_of(const CostModel& model, const PipelineShape& s
   return shares;
 }
 
-// ---- Model FLOPs, of a sequence's forward
-
-// Scores and context, of all pairs of tokens.
-double core_flops(const Model& model, const Training& training) {
-  if (model.architecture == Architecture::mlp) return 0;
-  const auto length = static_cast<double>(training.sequence_length);
-  return 4 * length * length * static_cast<double>(model.attention_size());
-}
-
-double block_flops(const Model& model, const Training& training) {
-  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-  const double s = number(training.sequence_length);
-  const double h = number(model.hidden_size);
-  if (model.architecture == Architecture::mlp) return 2 * s * h * h;
-  const double heads = number(model.attention_size());
-  const double kv = number(model.kv_size());
-  const double matrices = model.is_gated() ? 3 : 2;
-  double flops = 2 * s * h * (2 * heads + 2 * kv) + core_flops(model, training) +
-                 2 * s * h * matrices * number(model.mlp_size * model.experts_per_token);
-  if (model.experts > 1) flops += 2 * s * h * number(model.experts);
-  return flops;
-}
-
 }  // namespace
 
 CostModel::CostModel(Model model, Cluster cluster, Training training)
-    : model_(std::move(model)), cluster_(std::move(cluster)), training_(training) {
+    : model_(std::move(model)), cluster_(std::move(cluster)), training_(std::move(training)) {
   check(training_, model_, cluster_);
   Estimator estimator(model_, cluster_, training_);
   if (model_.is_listed()) {
-    for (int layer = 0; layer < model_.layers(); ++layer) kinds_.push_back(estimator.run(layer));
+    for (int layer = 0; layer < model_.layers(); ++layer) {
+      estimates_.push_back(estimator.run(layer));
+      of_layer_.push_back(static_cast<std::size_t>(layer));
+    }
     return;
+  }
+  // Layers that are alike are estimated once.
+  const auto first_alike = [&](int layer) {
+    int first = layer;
+    if (model_.is_block(layer)) {
+      first = 1;
+      while (model_.kind_of(first) != model_.kind_of(layer)) ++first;
+    } else if (model_.is_prediction(layer)) {
+      first = static_cast<int>(model_.blocks) + 1;
+    }
+    return first;
+  };
+  for (int layer = 0; layer < model_.layers(); ++layer) {
+    const int first = first_alike(layer);
+    of_layer_.push_back(first == layer ? estimates_.size()
+                                       : of_layer_[static_cast<std::size_t>(first)]);
+    if (first == layer) estimates_.push_back(estimator.run(layer));
   }
   Training without = training_;
   without.recompute = {};
   std::optional<Estimator> plain;
-  if (training_.recompute.blocks > 0) plain.emplace(model_, cluster_, without);
-  for (const int layer : {0, 1, model_.layers() - 1}) kinds_.push_back(estimator.run(layer));
-  if (plain) kinds_.push_back(plain->run(1));
+  if (training_.recompute.blocks > 0) {
+    plain.emplace(model_, cluster_, without);
+    for (int layer = 0; layer < model_.layers(); ++layer) {
+      if (first_alike(layer) == layer) plain_.push_back(plain->run(layer));
+    }
+  }
   if (!cluster_.device.software.kernels) return;
   // The processor launches kernels ahead of the device, over all layers of a microbatch: only what
-  // it takes longer in all is waited for.
-  // A kind of block waits as if all were of it.
-  const auto wait = [&](Estimator& one, std::size_t kind) {
-    const LayerEstimate& block = kinds_[kind];
-    const auto blocks = static_cast<double>(model_.blocks);
-    const double of_block = block.launch_seconds[0] + block.launch_seconds[1];
-    double late = blocks * (of_block - block.device_seconds);
-    for (const std::size_t end : {std::size_t{0}, std::size_t{2}}) {
-      const LayerEstimate& layer = kinds_[end];
-      late += layer.launch_seconds[0] + layer.launch_seconds[1] - layer.device_seconds;
+  // it takes longer in all is waited for. Blocks that are computed again, or are not, wait as if
+  // all were such.
+  const auto wait = [&](Estimator& one, std::vector<LayerEstimate>& estimates) {
+    double late = 0;
+    double of_blocks = 0;
+    for (int layer = 0; layer < model_.layers(); ++layer) {
+      const LayerEstimate& each = estimates[of_layer_[static_cast<std::size_t>(layer)]];
+      const double launched = each.launch_seconds[0] + each.launch_seconds[1];
+      late += launched - each.device_seconds;
+      if (model_.is_block(layer)) of_blocks += launched;
     }
     if (late <= 0) return;
-    const double part = late / blocks / of_block;
-    one.wait_for_launches(part * block.launch_seconds[0], part * block.launch_seconds[1]);
-    kinds_[kind] = one.run(1);
+    for (int layer = 1; layer <= model_.blocks; ++layer) {
+      if (first_alike(layer) != layer) continue;
+      LayerEstimate& block = estimates[of_layer_[static_cast<std::size_t>(layer)]];
+      const double part = late / of_blocks;
+      one.wait_for_launches(part * block.launch_seconds[0], part * block.launch_seconds[1]);
+      block = one.run(layer);
+    }
   };
-  wait(estimator, 1);
-  if (plain) wait(*plain, 3);
+  wait(estimator, estimates_);
+  if (plain) wait(*plain, plain_);
 }
 
 const LayerEstimate& CostModel::layer(int layer) const {
-  if (model_.is_listed()) return kinds_[static_cast<std::size_t>(layer)];
-  return kinds_[model_.is_embedding(layer) ? 0 : model_.is_head(layer) ? 2 : 1];
+  return estimates_[of_layer_[static_cast<std::size_t>(layer)]];
 }
 
 std::vector<std::vector<LayerRun>> CostModel::runs(const PipelineShape& shape) const {
@@ -428,17 +486,16 @@ std::vector<std::vector<LayerRun>> CostModel::runs(const PipelineShape& shape) c
 
 std::vector<LayerRun> CostModel::runs(int first, int count) const {
   std::vector<LayerRun> all;
-  const int end = first + count;
-  while (first < end) {
-    const bool is_block =
-        !model_.is_listed() && !model_.is_embedding(first) && !model_.is_head(first);
-    const int next = is_block ? std::min(end, model_.layers() - 1) : first + 1;
-    // All blocks of a stage are in one run: its first ones are computed again.
-    const int most = is_block ? training_.recompute.blocks : 0;
-    const int again = most > 0 ? std::min(most, next - first) : next - first;
-    all.push_back({first, again, &layer(first)});
-    if (first + again < next) all.push_back({first + again, next - first - again, &kinds_[3]});
-    first = next;
+  int again = training_.recompute.blocks;  // a stage's first blocks
+  for (int layer = first; layer < first + count; ++layer) {
+    const std::size_t alike = of_layer_[static_cast<std::size_t>(layer)];
+    const bool is_plain = !plain_.empty() && model_.is_block(layer) && again-- <= 0;
+    const LayerEstimate* each = is_plain ? &plain_[alike] : &estimates_[alike];
+    if (!all.empty() && all.back().each == each) {
+      ++all.back().count;
+    } else {
+      all.push_back({layer, 1, each});
+    }
   }
   return all;
 }
@@ -466,7 +523,8 @@ StageCosts CostModel::costs_of(const LayerEstimate& one, const PipelineShape& sh
   StageCosts costs = one.costs;
   if (shape.splits_backward) costs.backward_input_ns = one.lone_backward_input_ns;
   if (one.tied_parameters > 0 && has_both_ends(shape.placement)) {
-    fill_states(costs, training_, cluster_.device.software, one.parameters - one.tied_parameters);
+    fill_states(costs, training_, cluster_.device.software, one.parameters - one.tied_parameters,
+                one.expert_parameters);
   }
   return costs;
 }
@@ -513,30 +571,25 @@ double CostModel::model_flops(int microbatches) const {
     }
     return of_sequence * sequences(microbatches);
   }
-  const double logits = 2 * static_cast<double>(training_.sequence_length) *
-                        static_cast<double>(model_.hidden_size) *
-                        static_cast<double>(model_.vocabulary_size);
-  of_sequence = static_cast<double>(model_.blocks) * block_flops(model_, training_) + logits;
+  for (int layer = 0; layer < model_.layers(); ++layer) {
+    of_sequence += layer_flops(model_, layer, training_.sequence_length);
+  }
   return 3 * of_sequence * sequences(microbatches);
 }
 
-std::int64_t CostModel::recomputed_blocks(const PipelineShape& shape) const {
-  if (model_.is_listed() || !training_.recompute.exists()) return 0;
-  std::int64_t blocks = 0;
+double CostModel::recomputed_flops(const PipelineShape& shape) const {
+  const Recompute& recompute = training_.recompute;
+  if (model_.is_listed() || (!recompute.full && !recompute.attention)) return 0;
+  const std::int64_t length = training_.sequence_length;
+  double sum = 0;
   for (const std::vector<LayerRun>& stage : runs(shape)) {
     for (const LayerRun& run : stage) {
-      if (run.each == &kinds_[1]) blocks += run.count;
+      if (!model_.is_block(run.first) || run.each != &layer(run.first)) continue;
+      sum += run.count * (recompute.full ? layer_flops(model_, run.first, length)
+                                         : core_flops(model_, model_.kind_of(run.first), length));
     }
   }
-  return blocks;
-}
-
-double CostModel::recomputed_flops(std::int64_t blocks, int microbatches) const {
-  if (model_.is_listed()) return 0;
-  double of_block = 0;
-  if (training_.recompute.attention) of_block = core_flops(model_, training_);
-  if (training_.recompute.full) of_block = block_flops(model_, training_);
-  return static_cast<double>(blocks) * of_block * sequences(microbatches);
+  return sum * sequences(1);
 }
 
 double CostModel::mfu(int microbatches, std::int64_t makespan_ns) const {

@@ -11,6 +11,7 @@
 #include "sim/cost/costs.h"
 #include "sim/cost/estimate/operators.h"
 #include "sim/cost/estimate/training.h"
+#include "sim/cost/model_flops.h"
 
 namespace pipesim {
 
@@ -36,8 +37,9 @@ struct LayerEstimate {
   StageCosts costs;
   // The same if I and W run separately, and weight gradients hide nothing.
   std::int64_t lone_backward_input_ns = 0;
-  std::int64_t parameters = 0;       // held by a rank, of which
-  std::int64_t tied_parameters = 0;  // belong to another layer, too
+  std::int64_t parameters = 0;         // held by a rank, of which
+  std::int64_t expert_parameters = 0;  // are routed experts'
+  std::int64_t tied_parameters = 0;    // belong to another layer, too
 };
 
 // Layers, one after another, that are alike.
@@ -82,12 +84,11 @@ class CostModel {
   // Per iteration over all replicas; samples if the model is a list.
   std::int64_t tokens(int microbatches) const;
   // Without recomputation: 72BLsh^2(1+s/6h+V/12hL) for a GPT (Narayanan et al., arXiv 2104.04473,
-  // without their recomputation).
+  // without their recomputation); model_flops.h.
   double model_flops(int microbatches) const;
-  // Those of which --recompute computes all or a part again.
-  std::int64_t recomputed_blocks(const PipelineShape& shape) const;
-  // Recomputed by so many blocks for their backward, counted in the same way: GEMMs only.
-  double recomputed_flops(std::int64_t blocks, int microbatches) const;
+  // Recomputed for the backward of a microbatch of all replicas, counted in the same way: GEMMs
+  // only.
+  double recomputed_flops(const PipelineShape& shape) const;
   // The model's FLOPs as a share of all devices' peak in so many nanoseconds.
   double mfu(int microbatches, std::int64_t makespan_ns) const;
 
@@ -99,9 +100,10 @@ class CostModel {
   Model model_;
   Cluster cluster_;
   Training training_;
-  // Embedding, block, head, and a block that is not computed again if others are; or one per listed
-  // layer.
-  std::vector<LayerEstimate> kinds_;
+  // Of layers that are alike one: by layer, which.
+  std::vector<LayerEstimate> estimates_;
+  std::vector<LayerEstimate> plain_;  // those of blocks not computed again, if only some are
+  std::vector<std::size_t> of_layer_;
 };
 
 }  // namespace pipesim

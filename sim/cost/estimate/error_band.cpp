@@ -84,9 +84,7 @@ std::optional<ErrorBand> widest(const std::vector<ValidatedRuns>& all, IsAlike i
   return band;
 }
 
-bool has_evidence(const Model& model) {
-  return !model.is_listed() && model.architecture != Architecture::mlp && model.experts <= 1;
-}
+bool has_evidence(const Model& model) { return model.is_decoder() && !model.has_experts(); }
 
 }  // namespace
 

@@ -115,6 +115,24 @@ std::vector<RankUse> explain_ranks(const CostModel& model, const PipelineShape& 
   return ranks;
 }
 
+// "block", and what sets its kind apart if there are several.
+std::string block_name(const Model& model, int layer) {
+  const auto differ = [&](const auto& part) {
+    return std::ranges::any_of(model.kinds, [&](const BlockKind& kind) {
+      return part(kind) != part(model.kinds.front());
+    });
+  };
+  const BlockKind& kind = model.kind_of(layer);
+  std::string name = "block";
+  if (differ([](const BlockKind& one) { return one.has_experts; })) {
+    name += kind.has_experts ? ", experts" : ", dense";
+  }
+  if (differ([](const BlockKind& one) { return std::pair(one.window, one.chunk); })) {
+    name += kind.window ? ", window" : kind.chunk ? ", chunks" : ", all tokens";
+  }
+  return name;
+}
+
 // Layers identical to an earlier one are counted there.
 std::vector<LayerKind> explain_layers(const CostModel& model, const PipelineShape& shape) {
   std::vector<LayerRun> runs;
@@ -134,10 +152,9 @@ std::vector<LayerKind> explain_layers(const CostModel& model, const PipelineShap
       continue;
     }
     const Model& own = model.model();
-    const bool is_block =
-        !own.is_listed() && !own.is_embedding(run.first) && !own.is_head(run.first);
-    const bool is_kept = is_block && run.each != &model.layer(run.first);
-    kind.name = is_kept ? "block, kept" : is_block ? "block" : own.layer_name(run.first);
+    const bool is_kept = own.is_block(run.first) && run.each != &model.layer(run.first);
+    kind.name = own.is_block(run.first) ? block_name(own, run.first) : own.layer_name(run.first);
+    if (is_kept) kind.name += ", kept";
     kinds.push_back(std::move(kind));
   }
   return kinds;
@@ -209,12 +226,12 @@ std::int64_t sum_of(const TimeUses& uses) {
 }
 
 Throughput throughput(const CostModel& model, int microbatches, std::int64_t iteration_ns,
-                      std::int64_t recomputed_blocks) {
+                      double recomputed_flops) {
   Throughput result;
   result.iteration_ns = iteration_ns;
   result.tokens = model.tokens(microbatches);
   if (says_flops(model.model())) result.model_flops = model.model_flops(microbatches);
-  result.recomputed_flops = model.recomputed_flops(recomputed_blocks, microbatches);
+  result.recomputed_flops = microbatches * recomputed_flops;
   const Training& training = model.training();
   result.peak_flops_per_second =
       *model.cluster().device.flops_per_second[static_cast<std::size_t>(training.precision)] *
@@ -254,7 +271,7 @@ Explanation explain(const CostModel& model, const PipelineShape& shape, int micr
   Explanation result;
   result.makespan_ns = metrics.makespan_ns;
   result.layers = explain_layers(model, shape);
-  result.recomputed_blocks = model.recomputed_blocks(shape);
+  result.recomputed_flops = model.recomputed_flops(shape);
   result.ranks = explain_ranks(model, shape, microbatches, costs, metrics, memory);
   for (const auto& [what, times] : collective_times_by_stage(spans)) {
     NextToCompute& beside = result.ranks[static_cast<std::size_t>(what.rank)].beside;

@@ -30,6 +30,8 @@ enum class TimeUse : std::uint8_t {
   embedding,
   loss,
   tensor_parallel,
+  context_parallel,
+  expert_parallel,
   listed,
   host,
   recompute,  // recomputed forwards, with their communication
@@ -39,7 +41,7 @@ enum class TimeUse : std::uint8_t {
   reduction,  // of gradients over replicas, and of a tied matrix
   optimizer,  // and the norm of gradients
 };
-inline constexpr int time_use_count = 14;
+inline constexpr int time_use_count = 16;
 std::string_view time_use_name(TimeUse use);  // "GEMMs"
 std::string time_use_key(TimeUse use);        // "matrix_products"
 
@@ -99,7 +101,7 @@ struct Throughput {
 struct Explanation {
   std::int64_t makespan_ns = 0;  // of the iteration that is broken down
   std::vector<LayerKind> layers;
-  std::int64_t recomputed_blocks = 0;
+  double recomputed_flops = 0;  // of a microbatch of all replicas
   std::vector<RankUse> ranks;
   // Of the device whose rates by kernel count, times what it has more; empty without kernels.
   std::string kernel_rates_of;
@@ -110,7 +112,7 @@ struct Explanation {
 
 // Of an explained iteration with the blocks that it computes again.
 Throughput throughput(const CostModel& model, int microbatches, std::int64_t iteration_ns,
-                      std::int64_t recomputed_blocks = 0);
+                      double recomputed_flops = 0);
 
 // By stage; empty if there are none.
 std::vector<StageExchanges> tensor_exchanges(const CostModel& model, const PipelineShape& shape);

@@ -25,10 +25,12 @@ enum class OperatorClass : std::uint8_t {
   embedding,
   loss,             // the cross entropy of logits
   tensor_parallel,  // communication between tensor-parallel ranks
-  listed,           // a layer given by numbers
-  host,             // the device waits for kernel launches
+  context_parallel,
+  expert_parallel,
+  listed,  // a layer given by numbers
+  host,    // the device waits for kernel launches
 };
-inline constexpr int operator_class_count = 8;
+inline constexpr int operator_class_count = 10;
 std::string_view operator_class_name(OperatorClass of);
 
 enum class Pass : std::uint8_t { forward, backward_input, backward_weight };
@@ -49,16 +51,26 @@ struct MatrixProduct {
   }
 };
 
-enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all };
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  ring,  // each rank's part goes around to all others, a step at a time
+};
+// The ranks that exchange: those of one part of a layer, a sequence, a block's experts, an expert.
+enum class Across : std::uint8_t { tensor, context, experts, expert_parts };
 
 struct Operator {
   std::string name;
   OperatorClass of = OperatorClass::elementwise;
   Pass pass = Pass::forward;
   // One of these determines its time: a GEMM; communication of so many bytes (the whole, not a
-  // rank's part) over the tensor-parallel ranks; a time; or else its FLOPs and bytes.
+  // rank's part; of an all-to-all what a rank sends, to itself included) over ranks; a time; or
+  // else its FLOPs and bytes.
   std::optional<MatrixProduct> product;
   std::optional<CollectiveKind> collective;
+  Across across = Across::tensor;
   std::optional<std::int64_t> time_ns;
   double flops = 0;
   double bytes = 0;  // through memory; for a collective: reduced or gathered
@@ -71,11 +83,18 @@ struct Operator {
   Recompute::Part part = nullptr;
   double part_share = 1;  // of its time
   double remade_bytes = 0;
-  double parameters = 0;              // held by this rank
-  bool is_score_traffic = false;      // bytes of the matrix of scores
-  bool hides_reduction = false;       // a weight gradient that may overlap a reduction
-  bool is_hidden = false;             // a reduction that may
-  bool is_optional = false;           // of some models: never in software's list of kernels
+  // The module that it is a part of, which may be computed again as a whole, from what it reads on.
+  Recompute::Part module = nullptr;
+  bool is_entrance = false;             // keeps what its module reads
+  double parameters = 0;                // held by this rank
+  double expert_parameters = 0;         // of those, of routed experts
+  bool is_score_traffic = false;        // bytes of the matrix of scores
+  bool hides_reduction = false;         // a weight gradient that may overlap a reduction
+  bool is_hidden = false;               // a reduction that may
+  bool is_optional = false;             // of some models: never in software's list of kernels
+  bool hides_behind_attention = false;  // a step at a time
+  bool is_deduplicated = false;  // a token goes once to each node, and there once to each rank
+  bool is_of_head = false;
   Traffic traffic = Traffic::stream;  // of listed kernels
   bool ends_block =
       false;  // the last of its block: not computed again by software that stops early

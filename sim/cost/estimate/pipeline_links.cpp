@@ -78,10 +78,10 @@ class Linker {
   bool stay_in_node(int from, int to) const {
     const std::int64_t per_node = cluster_.devices_per_node;
     // After so many the pattern of replicas over nodes ends, or repeats.
-    const std::int64_t replicas = std::min(mesh_.size(Axis::data), per_node);
+    const std::int64_t replicas = std::min(std::int64_t{training_.replicas()}, per_node);
     for (std::int64_t d = 0; d < replicas; ++d) {
       const auto node_of = [&](int rank) {
-        return mesh_.rank_at({.data = d, .pipeline = rank}) / per_node;
+        return (mesh_.rank_at({.pipeline = rank}) + d * training_.tensor_parallel) / per_node;
       };
       if (node_of(from) != node_of(to)) return false;
     }

@@ -22,7 +22,33 @@ constexpr NamedPart named_parts[] = {
     {"attention", &Recompute::attention, "attention"},
     {"norms", &Recompute::norms, "norms"},
     {"activation", &Recompute::activation, "activation between GEMMs of a block"},
-    {"products", &Recompute::products, "GEMMs other than its one"}};
+    {"products", &Recompute::products, "GEMMs other than its one"},
+    {"latent", &Recompute::latent, "latent attention"},
+    {"mlp", &Recompute::mlp, "MLP"},
+    {"shared", &Recompute::shared, "shared experts"},
+    {"experts", &Recompute::experts, "experts"}};
+
+// "attention, norms, ... and experts".
+std::string all_names() {
+  std::string names;
+  for (const NamedPart& one : named_parts) {
+    if (!names.empty()) names += &one + 1 == std::end(named_parts) ? " and " : ", ";
+    names += one.name;
+  }
+  return names;
+}
+
+bool has_part(const Model& model, Recompute::Part part) {
+  const auto any = [&](bool with_experts) {
+    return std::ranges::any_of(
+        model.kinds, [&](const BlockKind& kind) { return kind.has_experts == with_experts; });
+  };
+  if (part == &Recompute::latent) return model.latent.has_value();
+  if (part == &Recompute::shared) return model.shared_size > 0;
+  if (part == &Recompute::experts) return any(true);
+  if (part == &Recompute::mlp) return model.is_decoder() && any(false);
+  return model.is_decoder();
+}
 
 std::vector<std::string_view> part_names(const Recompute& recompute) {
   std::vector<std::string_view> names;
@@ -43,9 +69,8 @@ Recompute parse_recompute(std::string_view text) {
     if (name == "none" || name == "full") {
       if (names.size() > 1) {
         throw input_error(
-            fmt::format("--recompute {}: {} excludes all others; give it alone, or some of "
-                        "attention, norms, activation and products",
-                        printable(text), name));
+            fmt::format("--recompute {}: {} excludes all others; give it alone, or some of {}",
+                        printable(text), name, all_names()));
       }
       result.full = name == "full";
       if (is_counted) result.blocks = parse_count(given.substr(5), "--recompute full:N");
@@ -54,17 +79,14 @@ Recompute parse_recompute(std::string_view text) {
     const std::string_view meant = name == "selective" ? "attention" : name;
     const auto* const found = std::ranges::find(named_parts, meant, &NamedPart::name);
     if (found == std::end(named_parts)) {
-      throw input_error(
-          fmt::format("--recompute: {}", unknown_name("recomputation", name,
-                                                      {"none", "selective", "full", "attention",
-                                                       "norms", "activation", "products"})));
+      std::vector<std::string> known{"none", "selective", "full"};
+      for (const NamedPart& one : named_parts) known.emplace_back(one.name);
+      throw input_error(fmt::format("--recompute: {}", unknown_name("recomputation", name, known)));
     }
     if (result.*found->part) {
       throw input_error(fmt::format(
-          "--recompute {}: {} is given twice; give attention, norms, activation and products at "
-          "most once each{}",
-          printable(text), meant,
-          meant == "attention" ? " (selective is another name for attention)" : ""));
+          "--recompute {}: {} is given twice; give {} at most once each{}", printable(text), meant,
+          all_names(), meant == "attention" ? " (selective is another name for attention)" : ""));
     }
     result.*found->part = true;
   }
@@ -96,9 +118,8 @@ void check_recompute(const Recompute& recompute, const Model& model) {
                     "valid: none",
                     recompute_name(recompute), model.name));
   }
-  if (model.architecture != Architecture::mlp) return;
   for (const NamedPart& one : named_parts) {
-    if (!(recompute.*one.part)) continue;
+    if (!(recompute.*one.part) || has_part(model, one.part)) continue;
     throw input_error(
         fmt::format("--recompute {}: {} has no {} to compute again; nearest valid: none and full",
                     recompute_name(recompute), model.name, one.what));

@@ -11,8 +11,9 @@
 
 namespace pipesim {
 
-// Its parts are what Megatron-LM calls core_attn, layernorm and moe_act (--recompute-modules, in
-// megatron/core/transformer/transformer_config.py); the last is any MLP's here.
+// Its parts are what Megatron-LM calls core_attn, layernorm, moe_act, mla_up_proj, mlp,
+// shared_experts and moe (--recompute-modules, in megatron/core/transformer/
+// transformer_config.py); moe_act is any MLP's here.
 struct Recompute {
   // One of the parts below; null: none.
   using Part = bool Recompute::*;
@@ -25,10 +26,17 @@ struct Recompute {
   // Every second GEMM with weights, as in torchtitan's selective recomputation by operator: keys,
   // attention's output projection, in a gated MLP the half that is not gated.
   bool products = false;
+  // Modules from what they read on, with their exchanges.
+  bool latent = false;   // of latent attention the projections to queries, keys and values
+  bool mlp = false;      // of blocks without experts
+  bool shared = false;   // experts that every token goes through
+  bool experts = false;  // routed ones, with the router; as well as shared ones
 
   bool operator==(const Recompute&) const = default;
   bool exists() const { return *this != Recompute(); }
-  bool includes(Part part) const { return full || (part != nullptr && this->*part); }
+  bool includes(Part part) const {
+    return full || (part != nullptr && (this->*part || (part == &Recompute::shared && experts)));
+  }
 };
 
 // "none", "full", "full:4" (the first 4 blocks of each virtual stage), or names of parts separated

@@ -47,17 +47,46 @@ struct ReplicaGroups {
   Group sharers;  // the replicas that it shares states with
   Group likes;    // those that hold the same part
 };
+ReplicaGroups split_replicas(const RankGroup& group, int shards) {
+  const auto [block, across] = split_group(group, shards, group.first);
+  return {{block, across.count, across.stride}, {across, block.count, block.stride}};
+}
+
+// Context-parallel ranks hold the same weights, as replicas do, and are neighbours.
 ReplicaGroups replica_groups(const Training& training, const Mesh& mesh, int rank) {
   const std::int64_t device = mesh.rank_at({.pipeline = rank});
-  const auto [block, across] =
-      split_group(mesh.group_of(device, Axis::data), training.shards(), device);
-  return {{block, across.count, across.stride}, {across, block.count, block.stride}};
+  return split_replicas({device, mesh.stride(Axis::context), training.replicas()},
+                        training.shards());
+}
+
+// Of routed experts.
+ReplicaGroups expert_groups(const Training& training, const Mesh& mesh, int rank) {
+  const std::int64_t device = mesh.rank_at({.pipeline = rank});
+  const std::int64_t apart = std::int64_t{training.split_experts()} * training.expert_parallel;
+  return split_replicas({device, apart, training.expert_replicas()}, training.expert_shards());
 }
 
 // Whether gradients are reduced by actions of the schedule instead of at the end.
 bool reduces_beside_compute(const Training& training) {
-  return training.data_parallel > 1 && (training.bucket_bytes || training.zero >= 2);
+  return training.has_replicas() && (training.bucket_bytes || training.zero >= 2);
 }
+
+// Parameters that a rank holds.
+struct Held {
+  double dense = 0;
+  double experts = 0;
+
+  explicit Held(const StageShare& share)
+      : dense(static_cast<double>(share.parameters - share.expert_parameters)),
+        experts(static_cast<double>(share.expert_parameters)) {}
+  Held() = default;
+  Held& operator+=(const Held& other) {
+    dense += other.dense;
+    experts += other.experts;
+    return *this;
+  }
+  double all() const { return dense + experts; }
+};
 
 // For one pipeline rank.
 class Replicas {
@@ -66,28 +95,42 @@ class Replicas {
       : cluster_(model.cluster()),
         training_(model.training()),
         groups_(replica_groups(training_, mesh, rank)),
+        expert_groups_(expert_groups(training_, mesh, rank)),
         way_(way_to_replicas(cluster_, training_, mesh, rank)) {}
 
   // Reduces gradients among those that share states, then among those that hold the same part.
-  std::pair<Exchange, Exchange> reduction(double parameters) const {
-    const double bytes = parameters * static_cast<double>(training_.gradient_bytes);
-    return {
-        exchange(cluster_, groups_.sharers, CollectiveKind::reduce_scatter, bytes),
-        exchange(cluster_, groups_.likes, CollectiveKind::all_reduce, bytes / training_.shards())};
+  std::vector<Exchange> reduction(const Held& held) const {
+    const auto value = static_cast<double>(training_.gradient_bytes);
+    std::vector<Exchange> all;
+    const auto add = [&](const ReplicaGroups& groups, double bytes, int shards) {
+      if (bytes == 0) return;
+      all.push_back(exchange(cluster_, groups.sharers, CollectiveKind::reduce_scatter, bytes));
+      all.push_back(exchange(cluster_, groups.likes, CollectiveKind::all_reduce, bytes / shards));
+    };
+    add(groups_, held.dense * value, training_.shards());
+    add(expert_groups_, held.experts * value, training_.expert_shards());
+    return all;
   }
 
-  Exchange gather(double parameters) const {
-    Exchange one = exchange(cluster_, groups_.sharers, CollectiveKind::all_gather,
-                            parameters * static_cast<double>(bytes_of(training_.precision)));
-    const bool is_of_shards = training_.zero >= 3;
-    if (one.leaves_node && is_of_shards) {
-      one.bytes_per_second *= cluster_.device.software.gather_share;
-    }
-    return one;
+  std::vector<Exchange> gather(const Held& held) const {
+    const auto value = static_cast<double>(bytes_of(training_.precision));
+    std::vector<Exchange> all;
+    const auto add = [&](const ReplicaGroups& groups, double bytes) {
+      if (bytes == 0) return;
+      Exchange one = exchange(cluster_, groups.sharers, CollectiveKind::all_gather, bytes);
+      const bool is_of_shards = training_.zero >= 3;
+      if (one.leaves_node && is_of_shards) {
+        one.bytes_per_second *= cluster_.device.software.gather_share;
+      }
+      all.push_back(one);
+    };
+    add(groups_, held.dense * value);
+    add(expert_groups_, held.experts * value);
+    return all;
   }
 
   void add_collectives(StageCosts& stage, const StageShare& share, Gather gathers) const {
-    const auto parameters = static_cast<double>(share.parameters);
+    const Held held(share);
     const std::int64_t value = bytes_of(training_.precision);
     const std::int64_t layers = std::clamp<std::int64_t>(share.layers, 1, max_parts);
     std::int64_t parts = layers;
@@ -99,14 +142,13 @@ class Replicas {
       parts = std::clamp<std::int64_t>(bytes / bucket + (bytes % bucket > 0), 1, max_parts);
     }
     if (reduces_beside_compute(training_)) {
-      const auto [scatter, sum] = reduction(parameters);
-      stage.reduce = as_collective(scatter, parts);
-      stage.reduce += as_collective(sum, parts);
+      for (const Exchange& one : reduction(held)) stage.reduce += as_collective(one, parts);
       stage.reduce.parts = parts;
     }
-    const bool splits_weights = training_.zero == 3 && training_.shards() > 1;
+    const bool splits_weights = training_.zero == 3 && training_.splits_states();
     if (!splits_weights && !training_.gathers_next_to_forwards()) return;
-    stage.unshard = as_collective(gather(parameters), layers);
+    for (const Exchange& one : gather(held)) stage.unshard += as_collective(one, layers);
+    if (stage.unshard.exists()) stage.unshard.parts = layers;
     if (!splits_weights) return;
     stage.unsharded_bytes =
         value * (gathers == Gather::pass ? share.largest_neighbours : share.parameters);
@@ -130,6 +172,7 @@ class Replicas {
   const Cluster& cluster_;
   const Training& training_;
   ReplicaGroups groups_;
+  ReplicaGroups expert_groups_;
   Exchange way_;
 };
 
@@ -225,12 +268,12 @@ bool exchanges_beside_compute(const Training& training) {
 }
 
 bool reduces_each_pass(const Training& training) {
-  return training.zero >= 2 && training.shards() > 1;
+  return training.zero >= 2 && training.splits_states();
 }
 
 Schedule with_replicas(Schedule schedule, const Training& training) {
   const bool splits_gradients = reduces_each_pass(training);
-  if (training.data_parallel > 1 && !splits_gradients) check_reduced_once(schedule, training);
+  if (training.has_replicas() && !splits_gradients) check_reduced_once(schedule, training);
   if (!exchanges_beside_compute(training)) return schedule;
   const auto listed = std::ranges::find_if(schedule.actions.all(), is_of_replicas, &Action::kind);
   if (listed != schedule.actions.all().end()) {
@@ -239,7 +282,7 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
                                     gather_name(*training.gather), schedule.name,
                                     to_text(*listed)));
     }
-    if (training.zero == 3 && training.shards() > 1) check_gathered(schedule);
+    if (training.zero == 3 && training.splits_states()) check_gathered(schedule);
     if (training.gathers_next_to_forwards() && !gathers(schedule)) return gather_ahead(schedule);
     return schedule;
   }
@@ -249,7 +292,7 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
   } else if (splits_gradients) {
     sharding.reduce = ReplicaSharding::Reduce::every_backward;
   }
-  if (training.zero == 3 && training.shards() > 1) {
+  if (training.zero == 3 && training.splits_states()) {
     switch (training.gathers(schedule.stages())) {
       case Gather::window: sharding.gather = ReplicaSharding::Gather::window; break;
       case Gather::pass: sharding.gather = ReplicaSharding::Gather::every_pass; break;
@@ -262,7 +305,8 @@ Schedule with_replicas(Schedule schedule, const Training& training) {
 
 Exchange way_to_replicas(const Cluster& cluster, const Training& training, const Mesh& mesh,
                          int rank) {
-  const auto [sharers, likes] = replica_groups(training, mesh, rank);
+  const auto [sharers, likes] = training.replicas() > 1 ? replica_groups(training, mesh, rank)
+                                                        : expert_groups(training, mesh, rank);
   if (likes.devices.count > 1) return exchange(cluster, likes, CollectiveKind::all_reduce, 1);
   return exchange(cluster, sharers, CollectiveKind::reduce_scatter, 1);
 }
@@ -274,12 +318,11 @@ void add_replicas(const CostModel& model, const Placement& placement,
   const auto ranks = static_cast<std::size_t>(placement.ranks());
   const bool exchanges_beside = exchanges_beside_compute(training);
   const bool reduces_beside = reduces_beside_compute(training);
-  std::vector<double> parameters(ranks);
+  std::vector<Held> held(ranks);
   for (int s = 0; s < placement.stages(); ++s) {
     const StageShare& share = shares[static_cast<std::size_t>(s)];
     for (int copy = 0; copy < placement.copies(); ++copy) {
-      parameters[static_cast<std::size_t>(placement.rank_of(s, copy))] +=
-          static_cast<double>(share.parameters);
+      held[static_cast<std::size_t>(placement.rank_of(s, copy))] += Held(share);
     }
     if (!exchanges_beside) continue;
     Replicas(model, mesh, placement.rank_of(s))
@@ -295,17 +338,17 @@ void add_replicas(const CostModel& model, const Placement& placement,
     // New weights are gathered if each rank steps a part of them and keeps all.
     const bool keeps_all = training.zero == 1 || training.zero == 2;
     if (keeps_all && !training.gathers_ahead) {
-      exchanged += replicas.gather(parameters[r]).seconds();
+      for (const Exchange& one : replicas.gather(held[r])) exchanged += one.seconds();
     }
     if (placement.copies() > 1) {
-      const double bytes = parameters[r] * static_cast<double>(training.gradient_bytes);
+      const double bytes = held[r].all() * static_cast<double>(training.gradient_bytes);
       exchanged += sum_of_copies(model.cluster(), mesh, placement, static_cast<int>(r), bytes);
     }
     if (!reduces_beside) {
-      const auto [scatter, sum] = replicas.reduction(parameters[r]);
-      exchanged += scatter.seconds() + sum.seconds();
+      for (const Exchange& one : replicas.reduction(held[r])) exchanged += one.seconds();
     }
-    const double own = parameters[r] / training.shards();
+    const double own =
+        held[r].dense / training.shards() + held[r].experts / training.expert_shards();
     const double step = step_seconds(model.cluster().device, training, own);
     // If gradients are reduced by actions, the rest counts as the step's.
     costs.optimizer_ns.push_back(to_ns(step + (reduces_beside ? exchanged : 0)));

@@ -19,6 +19,7 @@ namespace pipesim {
 // A virtual stage's part of the model, on one tensor-parallel rank.
 struct StageShare {
   std::int64_t parameters = 0;
+  std::int64_t expert_parameters = 0;   // of those, routed experts'
   std::int64_t largest_layer = 0;       // its parameters
   std::int64_t largest_neighbours = 0;  // parameters of two consecutive layers, or of the only one
   std::int64_t layers = 0;

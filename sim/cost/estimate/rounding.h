@@ -12,6 +12,10 @@
 namespace pipesim {
 
 // Nanoseconds; refuses values that are out of range.
+constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
 inline std::int64_t to_ns(double seconds) {
   const double ns = seconds * 1e9;
   if (!(ns >= 0 && ns <= static_cast<double>(max_time_ns))) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,18 @@
 
 namespace pipesim {
 namespace {
+
+template <typename T>
+T parse_choice(std::string_view flag, std::string_view what, std::string_view text,
+               std::string_view (*name_of)(T), std::initializer_list<T> all) {
+  std::vector<std::string> names;
+  for (const T one : all) {
+    if (text == name_of(one)) return one;
+    names.emplace_back(name_of(one));
+  }
+  throw input_error(
+      fmt::format("{}: {}", flag, unknown_name(std::string(what), std::string(text), names)));
+}
 
 // Ascending.
 std::vector<std::int64_t> divisors(std::int64_t number) {
@@ -37,7 +51,174 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
                                 nearest.empty() ? "none" : nearest));
 }
 
+// Refuses a sequence length that `parts` don't divide.
+[[noreturn]] void refuse_length(const Training& training, const Model& model, std::int64_t parts,
+                                const std::string& rule) {
+  const std::int64_t below = training.sequence_length / parts * parts;
+  std::vector<std::int64_t> numbers;
+  if (below > 0) numbers.push_back(below);
+  // Rotary positions have no limit.
+  if (!model.has_positions() || below + parts <= model.max_sequence_length) {
+    numbers.push_back(below + parts);
+  }
+  refuse("--sequence-length", training.sequence_length, numbers, rule);
+}
+
+// Of all widths that tensor parallelism splits, those of routed experts aside, the largest common
+// divisor; 0 if there are none.
+std::int64_t split_mlp_size(const Model& model) {
+  std::int64_t size = model.shared_size;
+  const bool has_dense =
+      std::ranges::any_of(model.kinds, [](const BlockKind& kind) { return !kind.has_experts; });
+  return has_dense ? std::gcd(size, model.mlp_size) : size;
+}
+
+[[noreturn]] void refuse_flag(std::string_view flag, std::int64_t value, const std::string& why) {
+  throw input_error(fmt::format("{} {}: {}", flag, value, why));
+}
+
+void check_context(const Training& training, const Model& model) {
+  const std::int64_t ranks = training.context_parallel;
+  constexpr std::string_view flag = "--context-parallel";
+  if (ranks == 1) return;
+  if (!model.is_decoder()) {
+    refuse_flag(
+        flag, ranks,
+        fmt::format("the layers of {} have no attention to split; keep it at 1", model.name));
+  }
+  if (training.attention != Attention::fused) {
+    refuse_flag(flag, ranks, "ranks exchange parts of fused attention; give --attention fused");
+  }
+  const std::int64_t length = training.sequence_length;
+  if (training.context_exchange == ContextExchange::all_to_all) {
+    const std::int64_t split = training.tensor_parallel;
+    const auto fits = [&](std::int64_t n) {
+      return model.heads / split % n == 0 && model.kv_heads % split == 0 &&
+             model.kv_heads / split % n == 0;
+    };
+    if (!fits(ranks)) {
+      std::vector<std::int64_t> valid = divisors(std::max<std::int64_t>(1, model.heads / split));
+      std::erase_if(valid, [&](std::int64_t n) { return !fits(n); });
+      refuse(flag, ranks, valid,
+             fmt::format("--context-parallel-type a2a shares out heads, and {} has {} of queries "
+                         "and {} of keys and values on a tensor-parallel rank; ring and gather "
+                         "share out none",
+                         model.name, model.heads / split,
+                         std::max<std::int64_t>(1, model.kv_heads / split)));
+    }
+    if (length % ranks != 0) {
+      refuse_length(training, model, ranks,
+                    fmt::format("{} context-parallel ranks share it", ranks));
+    }
+    return;
+  }
+  // Both halves of the work of a causal sequence are dealt out as pairs of chunks.
+  if (length % (2 * ranks) != 0) {
+    refuse_length(training, model, 2 * ranks,
+                  fmt::format("{} context-parallel ranks share 2 chunks each of it", ranks));
+  }
+  const auto is_short = [&](const BlockKind& kind) {
+    return (kind.window && *kind.window < length) || (kind.chunk && *kind.chunk < length);
+  };
+  if (training.context_exchange == ContextExchange::ring &&
+      std::ranges::any_of(model.kinds, is_short)) {
+    throw input_error(fmt::format(
+        "--context-parallel-type ring: attention of {} looks back over a part of the sequence, "
+        "which no ring does; give gather or a2a",
+        model.name));
+  }
+  if (model.has_sinks && training.context_exchange != ContextExchange::all_to_all) {
+    throw input_error(fmt::format(
+        "--context-parallel-type {}: attention of {} has sinks, which only a2a does; give a2a",
+        context_exchange_name(training.context_exchange), model.name));
+  }
+}
+
+void check_experts(const Training& training, const Model& model) {
+  const std::int64_t ranks = training.expert_parallel;
+  const std::int64_t parts = training.split_experts();
+  constexpr std::string_view flag = "--expert-parallel";
+  if (!model.has_experts()) {
+    if (ranks > 1) refuse_flag(flag, ranks, fmt::format("{} has no experts; omit it", model.name));
+    if (training.expert_tensor_parallel) {
+      refuse_flag("--expert-tensor-parallel", parts,
+                  fmt::format("{} has no experts; omit it", model.name));
+    }
+    return;
+  }
+  check_expert_load(training.expert_load, model);
+  if (model.experts % ranks != 0) {
+    refuse(
+        flag, ranks, divisors(model.experts),
+        fmt::format("does not divide the {} of {}", plural(model.experts, "expert"), model.name));
+  }
+  if (model.expert_size % parts != 0) {
+    refuse("--expert-tensor-parallel", parts, divisors(model.expert_size),
+           fmt::format("does not divide an expert_size of {}", model.expert_size));
+  }
+  const std::int64_t all = std::int64_t{training.tensor_parallel} * training.replicas();
+  if (all % (ranks * parts) != 0) {
+    std::vector<std::int64_t> valid = divisors(model.experts);
+    std::erase_if(valid, [&](std::int64_t n) { return all % (n * parts) != 0; });
+    refuse(flag, ranks, valid,
+           fmt::format("experts are spread over the {} tensor-parallel x {} context-parallel x {} "
+                       "data-parallel ranks of a pipeline rank, and {} x {} that split each expert "
+                       "do not divide these {}",
+                       training.tensor_parallel, training.context_parallel, training.data_parallel,
+                       ranks, parts, all));
+  }
+  const bool is_spread = ranks > 1 || parts != training.tensor_parallel;
+  if (training.tensor_parallel > 1 && is_spread && !training.sequence_parallel) {
+    refuse_flag(flag, ranks,
+                "tensor-parallel ranks must have tokens of their own to send to experts; give "
+                "--sequence-parallel");
+  }
+}
+
 }  // namespace
+
+std::string_view context_exchange_name(ContextExchange exchange) {
+  switch (exchange) {
+    case ContextExchange::ring: return "ring";
+    case ContextExchange::gather: return "gather";
+    case ContextExchange::all_to_all: return "a2a";
+  }
+  return {};
+}
+
+ContextExchange parse_context_exchange(std::string_view text) {
+  return parse_choice(
+      "--context-parallel-type", "exchange", text, context_exchange_name,
+      {ContextExchange::ring, ContextExchange::gather, ContextExchange::all_to_all});
+}
+
+std::string_view dispatch_name(Dispatch dispatch) {
+  switch (dispatch) {
+    case Dispatch::all_to_all: return "alltoall";
+    case Dispatch::all_gather: return "allgather";
+    case Dispatch::deduplicated: return "deduplicated";
+  }
+  return {};
+}
+
+Dispatch parse_dispatch(std::string_view text) {
+  return parse_choice("--expert-dispatch", "dispatch", text, dispatch_name,
+                      {Dispatch::all_to_all, Dispatch::all_gather, Dispatch::deduplicated});
+}
+
+double most_pairs_of_rank(const BlockKind& kind, std::int64_t length, std::int64_t ranks) {
+  const std::int64_t chunk = length / (2 * ranks);
+  // Of the first `end` tokens.
+  const auto up_to = [&](std::int64_t end) { return kind.pairs(end); };
+  const auto of_chunk = [&](std::int64_t index) {
+    return up_to((index + 1) * chunk) - up_to(index * chunk);
+  };
+  double most = 0;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    most = std::max(most, of_chunk(rank) + of_chunk(2 * ranks - 1 - rank));
+  }
+  return most;
+}
 
 std::string_view gather_name(Gather gather) {
   switch (gather) {
@@ -59,8 +240,13 @@ void check_shards(const Training& training, const Model& model, const Cluster* c
   }
   const std::int64_t per_node = cluster == nullptr ? 1 : cluster->devices_per_node;
   const auto fits_nodes = [&](std::int64_t n) { return per_node % n == 0 || n % per_node == 0; };
+  // A cluster's ranks that are more than heads of keys and values have copies of them.
+  const auto divides_kv = [&](std::int64_t n) {
+    return model.kv_heads % n == 0 || (cluster != nullptr && n % model.kv_heads == 0);
+  };
+  const std::int64_t mlp_size = split_mlp_size(model);
   const auto divides = [&](std::int64_t n) {
-    return model.heads % n == 0 && model.kv_heads % n == 0 && model.mlp_size % n == 0 &&
+    return model.heads % n == 0 && divides_kv(n) && mlp_size % n == 0 &&
            (cluster != nullptr || model.vocabulary_size % n == 0);
   };
   const auto valid = [&] {
@@ -72,10 +258,10 @@ void check_shards(const Training& training, const Model& model, const Cluster* c
   if (!divides(t)) {
     const auto whole = [&](std::int64_t count) { return count % t == 0; };
     const std::string what =
-        !whole(model.heads)      ? plural(model.heads, "head")
-        : !whole(model.kv_heads) ? plural(model.kv_heads, "head") + " of keys and values"
-        : !whole(model.mlp_size) ? fmt::format("an mlp_size of {}", model.mlp_size)
-                                 : fmt::format("a vocabulary of {}", model.vocabulary_size);
+        !whole(model.heads) ? plural(model.heads, "head")
+        : !divides_kv(t)    ? plural(model.kv_heads, "head") + " of keys and values"
+        : !whole(mlp_size)  ? fmt::format("an mlp_size of {}", mlp_size)
+                            : fmt::format("a vocabulary of {}", model.vocabulary_size);
     refuse(flag, t, valid(), fmt::format("does not divide {} of {}", what, model.name));
   }
   if (!fits_nodes(t)) {
@@ -83,15 +269,11 @@ void check_shards(const Training& training, const Model& model, const Cluster* c
            fmt::format("its groups would straddle nodes of {} of {}", plural(per_node, "device"),
                        cluster->name));
   }
-  if (training.sequence_parallel && training.sequence_length % t != 0) {
-    const std::int64_t below = training.sequence_length / t * t;
-    std::vector<std::int64_t> numbers;
-    if (below > 0) numbers.push_back(below);
-    // Rotary positions have no limit.
-    if (!model.has_positions() || below + t <= model.max_sequence_length)
-      numbers.push_back(below + t);
-    refuse("--sequence-length", training.sequence_length, numbers,
-           fmt::format("--sequence-parallel splits it over {} ranks, which must divide it", t));
+  const std::int64_t parts = t * training.context_parallel;
+  if (training.sequence_parallel && training.sequence_length % parts != 0) {
+    refuse_length(
+        training, model, parts,
+        fmt::format("--sequence-parallel splits it over {} ranks, which must divide it", parts));
   }
 }
 
@@ -117,9 +299,9 @@ void check_replicas(const Training& training) {
   }
   if (training.shard_over) {
     const std::int64_t over = *training.shard_over;
-    if (over < 1 || training.data_parallel % over != 0) {
-      refuse("--shard-over", over, divisors(training.data_parallel),
-             fmt::format("does not divide {}", plural(training.data_parallel, "replica")));
+    if (over < 1 || training.replicas() % over != 0) {
+      refuse("--shard-over", over, divisors(training.replicas()),
+             fmt::format("does not divide {}", plural(training.replicas(), "replica")));
     }
   }
 }
@@ -141,7 +323,7 @@ std::vector<std::string> drop_without_effect(Training& training) {
   const auto drop = [&](bool given, const std::string& flag, std::string_view why) {
     if (given) notes.push_back(fmt::format("{} has no effect: {}", flag, why));
   };
-  const bool is_alone = training.data_parallel == 1;
+  const bool is_alone = !training.has_replicas();
   const auto among_several = [&](std::string_view why) {
     return is_alone ? "there is one replica" : why;
   };
@@ -176,9 +358,12 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
   at_least_one("--sequence-length", training.sequence_length);
   at_least_one("--tensor-parallel", training.tensor_parallel);
   at_least_one("--data-parallel", training.data_parallel);
+  at_least_one("--context-parallel", training.context_parallel);
+  at_least_one("--expert-parallel", training.expert_parallel);
+  at_least_one("--expert-tensor-parallel", training.split_experts());
   // The largest array of a microbatch, experts' copies included.
   const double widest =
-      static_cast<double>(std::max({model.hidden_size, model.attention_size(), model.mlp_size,
+      static_cast<double>(std::max({model.hidden_size, model.attention_size(), model.widest_mlp(),
                                     model.vocabulary_size, std::int64_t{1}}));
   const double values = static_cast<double>(training.micro_batch_size) *
                         static_cast<double>(training.sequence_length) *
@@ -198,21 +383,20 @@ void check(const Training& training, const Model& model, const Cluster& cluster)
                     training.sequence_length, model.name,
                     plural(model.max_sequence_length, "token"), model.max_sequence_length));
   }
-  if (model.window && training.sequence_length > *model.window) {
-    throw input_error(fmt::format(
-        "--sequence-length {}: attention of {} looks back over only {}, and such "
-        "windows are not modelled; the longest valid: {}",
-        training.sequence_length, model.name, plural(*model.window, "token"), *model.window));
-  }
   check_recompute(training.recompute, model);
   check_shards(training, model, &cluster);
+  check_context(training, model);
+  check_experts(training, model);
   require_rate(cluster.device, training.precision);
   check_replicas(training);
   const std::int64_t devices = training.devices();
   require_devices(
       cluster, devices,
-      fmt::format("{} x {} tensor-parallel x {} data-parallel are {}",
+      fmt::format("{} x {} tensor-parallel{} x {} data-parallel are {}",
                   plural(training.pipeline_parallel, "pipeline rank"), training.tensor_parallel,
+                  training.context_parallel > 1
+                      ? fmt::format(" x {} context-parallel", training.context_parallel)
+                      : "",
                   training.data_parallel, plural(devices, "device")));
 }
 

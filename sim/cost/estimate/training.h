@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sim/cost/estimate/expert_load.h"
 #include "sim/cost/estimate/recompute.h"
 #include "sim/cost/hardware/cluster.h"
 #include "sim/cost/model.h"
@@ -29,10 +31,27 @@ enum class Gather : std::uint8_t {
   once,    // per iteration, as in torchtitan with a pipeline
 };
 
+// How context-parallel ranks, each with a part of every sequence, attend to all of it.
+enum class ContextExchange : std::uint8_t {
+  ring,        // keys and values go around, behind attention to those that came before
+  gather,      // all ranks get all keys and values
+  all_to_all,  // a rank gets the whole sequence of some of the heads ("Ulysses")
+};
+// How tokens reach their experts' ranks, and come back.
+enum class Dispatch : std::uint8_t {
+  all_to_all,    // each copy travels
+  all_gather,    // every rank gets all tokens
+  deduplicated,  // a token crosses the network once for a node (DeepEP, HybridEP)
+};
+
 std::string_view attention_name(Attention attention);
 // By name; "flash" is fused. Refuses others, in the words of the command line.
 Attention parse_attention(std::string_view text);
 std::string_view gather_name(Gather gather);
+std::string_view context_exchange_name(ContextExchange exchange);  // "ring", "gather", "a2a"
+ContextExchange parse_context_exchange(std::string_view text);
+std::string_view dispatch_name(Dispatch dispatch);  // "alltoall", "allgather", "deduplicated"
+Dispatch parse_dispatch(std::string_view text);
 
 struct Training {
   std::int64_t micro_batch_size = 1;  // sequences
@@ -40,7 +59,17 @@ struct Training {
   int pipeline_parallel = 1;  // ranks of the pipeline
   int tensor_parallel = 1;
   int data_parallel = 1;
-  bool sequence_parallel = false;  // activations between split layers are split by tokens
+  int context_parallel = 1;
+  ContextExchange context_exchange = ContextExchange::ring;
+  // Routed experts are spread over the same ranks in another way: blocks of tensor- and
+  // context-parallel ranks and of replicas share them out (Megatron-Core's parallel folding,
+  // megatron/core/parallel_state.py).
+  int expert_parallel = 1;
+  std::optional<int> expert_tensor_parallel;  // ranks that split an expert; absent: as all else
+  Dispatch dispatch = Dispatch::all_to_all;
+  ExpertLoad expert_load;
+  std::optional<double> expert_capacity;  // rows of an expert relative to the mean; more is dropped
+  bool sequence_parallel = false;         // activations between split layers are split by tokens
   Recompute recompute;
   Attention attention = Attention::unfused;
   Precision precision = Precision::bf16;
@@ -68,14 +97,42 @@ struct Training {
   // Replaces the software's efficiency.
   std::optional<double> software_factor;
 
-  // The mesh of devices for so many ranks of a pipeline.
+  // The mesh of devices for so many ranks of a pipeline, of everything but routed experts, and of
+  // those.
   Mesh mesh(int pipeline_ranks) const {
-    return Mesh({.tensor = tensor_parallel, .data = data_parallel, .pipeline = pipeline_ranks});
+    return Mesh({.tensor = tensor_parallel,
+                 .context = context_parallel,
+                 .data = data_parallel,
+                 .pipeline = pipeline_ranks});
+  }
+  Mesh expert_mesh(int pipeline_ranks) const {
+    return Mesh({.tensor = split_experts(),
+                 .expert = expert_parallel,
+                 .data = expert_replicas(),
+                 .pipeline = pipeline_ranks});
+  }
+  int split_experts() const { return expert_tensor_parallel.value_or(tensor_parallel); }
+  // Ranks that hold the same weights: dense ones, and those of routed experts.
+  int replicas() const { return data_parallel * context_parallel; }
+  int expert_replicas() const {
+    return tensor_parallel * replicas() / (split_experts() * expert_parallel);
+  }
+  // Of a microbatch.
+  std::int64_t tokens_per_rank() const {
+    return micro_batch_size * sequence_length / context_parallel;
   }
   std::int64_t devices() const { return mesh(pipeline_parallel).ranks(); }
-  int shards() const { return zero == 0 ? 1 : shard_over.value_or(data_parallel); }
+  int shards() const { return zero == 0 ? 1 : shard_over.value_or(replicas()); }
+  int expert_shards() const {
+    if (zero == 0) return 1;
+    return shard_over ? std::gcd(*shard_over, expert_replicas()) : expert_replicas();
+  }
+  // Whether a rank has a part of some states.
+  bool splits_states() const { return shards() > 1 || expert_shards() > 1; }
+  // Whether any rank holds the same weights as another.
+  bool has_replicas() const { return replicas() > 1 || expert_replicas() > 1; }
   bool gathers_next_to_forwards() const {
-    return gathers_ahead && (zero == 1 || zero == 2) && shards() > 1;
+    return gathers_ahead && (zero == 1 || zero == 2) && splits_states();
   }
   // For a pipeline of so many virtual stages.
   Gather gathers(int stages) const {
@@ -98,6 +155,9 @@ void check_replicas(const Training& training);
 // ZeRO, so that one line of flags serves a sweep. Returns a sentence for each. Expects a training
 // that passes check_replicas().
 std::vector<std::string> drop_without_effect(Training& training);
+// The pairs of a query and what it sees that the rank with most of them has, of ranks that share a
+// sequence in a zigzag: of 2C chunks, rank r has the r-th and the r-th last.
+double most_pairs_of_rank(const BlockKind& kind, std::int64_t length, std::int64_t ranks);
 // Refuses impossible trainings: the error says the rule, the value, the nearest valid choice.
 void check(const Training& training, const Model& model, const Cluster& cluster);
 

@@ -77,6 +77,7 @@ void read_values(Section& section, SoftwareSpec& software) {
   section.optional("keeps_placeholders", software.keeps_placeholders, read_flag);
   section.optional("keeps_gathered", software.keeps_gathered, read_flag);
   section.optional("gathers_again", software.gathers_again, read_flag);
+  section.optional("weighs_outputs", software.weighs_outputs, read_flag);
   section.optional("keeps_both_gradients", software.keeps_both_gradients, read_flag);
   section.optional("layers", software.deals_by_cost, read_deal);
   section.members().optional("kernels", [&](const JsonCursor& kernels) {

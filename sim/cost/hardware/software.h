@@ -85,6 +85,7 @@ struct SoftwareSpec {
   bool keeps_both_gradients = false;   // gradients as wide as weights besides their wider sums
   bool keeps_gathered = false;  // inputs gathered by sequence parallelism are kept for the backward
   bool gathers_again = true;    // they are gathered again for weight gradients
+  bool weighs_outputs = false;  // multiplies experts' outputs, which it keeps, by their weights
   bool deals_by_cost = false;   // distributes layers to stages by FLOPs, the head like any other
 
   // Replaces what is counted of kernels that move bytes and of what is kept, and the device's rates
