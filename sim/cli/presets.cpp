@@ -94,6 +94,11 @@ std::string teraflops(const DeviceSpec& device, Precision precision) {
   return peak ? fmt::format("{:g}", *peak / 1e12) : "-";
 }
 
+std::string devices_of_node(const Cluster& cluster) {
+  return cluster.whole_node ? fmt::format("{} of {}", cluster.devices_per_node, *cluster.whole_node)
+                            : std::to_string(cluster.devices_per_node);
+}
+
 void list_clusters() {
   std::vector<Row> rows{{"cluster", "device", "per node", "memory", "bf16", "links", "cards"},
                         {"", "", "", "GiB", "TFLOP/s", "GB/s", "GB/s"}};
@@ -102,7 +107,7 @@ void list_clusters() {
     const auto& within = cluster.node.collectives;
     const Network& network = cluster.network;
     rows.push_back(
-        {name, cluster.device.name, std::to_string(cluster.devices_per_node),
+        {name, cluster.device.name, devices_of_node(cluster),
          gibibytes(cluster.device.memory_bytes), teraflops(cluster.device, Precision::bf16),
          within.empty() ? "-" : gigabytes(within.back().bytes_per_second),
          network.cards_per_node == 0 ? "-"
@@ -110,7 +115,8 @@ void list_clusters() {
                                                    gigabytes(network.card_bytes_per_second))});
   }
   print(table(rows, 2) +
-        wrap("\nDevices per node; memory and peak of a device; the rate an all-reduce over a node "
+        wrap("\nDevices per node, and of a rack those that a job gets; memory and peak of a "
+             "device; the rate an all-reduce over a node "
              "reaches; network cards per node. `pipesim clusters NAME` prints one as a file for "
              "--cluster, with the source of every number; `pipesim devices NAME` its device.\n",
              standard_output().width));

@@ -279,6 +279,7 @@ TEST(Presets, AreListedAndGivenAsFiles) {
     EXPECT_NE(clusters.find("\n" + name + " "), std::string::npos) << name;
     EXPECT_EQ(output_of("clusters " + name), cluster_preset(name));
   }
+  EXPECT_NE(clusters.find("\ngb200-nvl72       gb200            64 of 72  "), std::string::npos);
   const std::string devices = output_of("devices");
   for (const std::string& name : known_devices()) {
     EXPECT_NE(devices.find("\n" + name + " "), std::string::npos) << name;

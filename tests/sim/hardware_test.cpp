@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sim/cost/estimate/collective_times.h"
 #include "sim/cost/hardware/cluster.h"
 #include "tests/errors.h"
 #include "tests/files.h"
@@ -43,6 +44,12 @@ std::string device_error(const std::string& from, const std::string& to) {
 std::string device_error(const std::string& section) {
   return device_error(R"("memory_bandwidth":"10GB/s")",
                       R"("memory_bandwidth":"10GB/s",)" + section);
+}
+// So many nodes, of which a job gets so many devices.
+Cluster part_of(int nodes, int partition) {
+  return parse_cluster(cluster_of(fmt::format(R"({},{},"nodes":{},"partition":{})", node, network,
+                                              nodes, partition)),
+                       "c.json");
 }
 std::string cluster_error(const std::string& rest) {
   return testing::input_error_of([&] { parse_cluster(cluster_of(rest), "c.json"); });
@@ -229,6 +236,30 @@ TEST(Presets, GatherAsNodesWithoutSharpReduce) {
   EXPECT_EQ(cluster.node.collectives[2].gather_bytes_per_second, 360'000'000'000);
 }
 
+// Of the racks of an NVL72 a job gets 16 trays of four devices and four cards.
+TEST(Presets, GivePartitionsOfRacks) {
+  for (const char* name : {"gb200-nvl72", "gb300-nvl72"}) {
+    const Cluster cluster = find_cluster(name);
+    EXPECT_EQ(cluster.devices_per_node, 64);
+    EXPECT_EQ(cluster.whole_node, 72);
+    EXPECT_EQ(cluster.network.cards_per_node, 64);
+  }
+  EXPECT_EQ(find_cluster("gb200-nvl72").network.card_bytes_per_second, 50'000'000'000);
+  EXPECT_EQ(find_cluster("gb300-nvl72").network.card_bytes_per_second, 100'000'000'000);
+  EXPECT_EQ(find_cluster("dgx-b300").whole_node, std::nullopt);
+}
+
+// Software has its base's values for a preset that has one; measurements are its own.
+TEST(Presets, AreTheLastAndTheFirstOfTheirBases) {
+  EXPECT_EQ(find_device("gb300").preset, "gb300");
+  EXPECT_EQ(find_device("gb300").kind, "b200");
+  EXPECT_EQ(find_cluster("hgx-h20").device.preset, "h20");
+  const DeviceSpec changed = find_cluster("grand-teton-h100").device;
+  EXPECT_EQ(changed.preset, "h100-sxm-80gb");
+  EXPECT_EQ(changed.name, "h100-hbm2e-96gb");
+  EXPECT_EQ(parse_device(small_device, "d.json").preset, "small");
+}
+
 TEST(Hardware, WhatADeviceDoesNotSayIsIdeal) {
   const DeviceSpec device = parse_device(small_device, "d.json");
   EXPECT_EQ(device.title, "small");
@@ -382,6 +413,84 @@ TEST(Hardware, GathersMayHaveARateOfTheirOwn) {
             "is reached");
 }
 
+// A job with half of each node is one on nodes of half the size.
+TEST(Hardware, PartitionsAreNodesOfTheirOwn) {
+  const auto on = [](const std::string& links, const std::string& wide) {
+    return parse_cluster(cluster_of(links + "," + wide), "c.json");
+  };
+  const auto with_rate = [](const std::string& wide, const std::string& rate) {
+    return replaced(wide, R"(,"rail_aligned")",
+                    R"(,"collectives":[{"nodes":2,"bandwidth":")" + rate + R"("}],"rail_aligned")");
+  };
+  const std::string half_network = replaced(network, R"(node":4)", R"(node":2)");
+  for (const bool is_measured : {false, true}) {
+    const Cluster part =
+        on(node, (is_measured ? with_rate(network, "12GB/s") : network) + R"(,"partition":2)");
+    Cluster small = on(replaced(node, R"(,{"ranks":4,"bandwidth":"9GB/s"})", ""),
+                       is_measured ? with_rate(half_network, "6GB/s") : half_network);
+    small.devices_per_node = 2;
+    EXPECT_EQ(part.devices_per_node, 2);
+    EXPECT_EQ(part.whole_node, 4);
+    EXPECT_EQ(part.network.cards_per_node, 2);
+    for (const RankGroup& devices : {RankGroup{0, 1, 2}, {1, 1, 2}, {0, 2, 2}, {0, 1, 8}}) {
+      for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather}) {
+        const Exchange one = exchange(part, {devices, 1}, kind, 1e9);
+        const Exchange other = exchange(small, {devices, 1}, kind, 1e9);
+        EXPECT_EQ(one.leaves_node, other.leaves_node);
+        EXPECT_EQ(one.bytes, other.bytes);
+        EXPECT_DOUBLE_EQ(one.bytes_per_second, other.bytes_per_second);
+        EXPECT_EQ(one.latency_seconds, other.latency_seconds);
+      }
+    }
+  }
+  const Cluster all =
+      parse_cluster(cluster_of(node + "," + network + R"(,"partition":4)"), "c.json");
+  EXPECT_EQ(all.devices_per_node, 4);
+  EXPECT_EQ(all.whole_node, std::nullopt);
+  const Cluster alone = parse_cluster(cluster_of(node + R"(,"partition":1)"), "c.json");
+  EXPECT_EQ(alone.devices_per_node, 1);
+  EXPECT_EQ(testing::input_error_of([&] { require_devices(part_of(2, 2), 5, "5 ranks"); }),
+            "5 ranks, but four has 2 nodes of 2; use fewer, or a larger cluster");
+}
+
+TEST(Hardware, PartitionsChangeThoseOfABase) {
+  const auto based = [](const std::string& rest) {
+    return R"({"format":"pipesim-cluster","version":1,"base":"gb200-nvl72")" + rest + "}";
+  };
+  const Cluster base = find_cluster("gb200-nvl72");
+  for (const auto& [rest, devices] : {std::pair("", 64),
+                                      {R"(,"partition":32)", 32},
+                                      {R"(,"partition":72)", 72},
+                                      {R"(,"partition":1)", 1},
+                                      {R"(,"partition":{"value":9,"source":"ours"})", 9}}) {
+    const Cluster cluster = parse_cluster(based(rest), "c.json");
+    EXPECT_EQ(cluster.name, "gb200-nvl72");
+    EXPECT_EQ(cluster.title, "NVIDIA GB200 NVL72, changed");
+    EXPECT_EQ(cluster.devices_per_node, devices);
+    EXPECT_EQ(cluster.network.cards_per_node, devices);
+    EXPECT_EQ(cluster.whole_node, devices == 72 ? std::nullopt : std::optional(72));
+    EXPECT_EQ(cluster.unverified, base.unverified);
+  }
+  // What the file says of a node is of the whole.
+  const Cluster paired =
+      parse_cluster(based(R"(,"network":{"cards_per_node":36},"partition":32)"), "c.json");
+  EXPECT_EQ(paired.network.cards_per_node, 16);
+  const auto error = [&](const std::string& rest) {
+    return testing::input_error_of([&] { parse_cluster(based(rest), "c.json"); });
+  };
+  EXPECT_EQ(error(R"(,"partition":73)"),
+            "c.json:1:74: partition: 73 is out of range: it must lie between 1 and 72");
+  EXPECT_EQ(error(R"(,"partition":0)"),
+            "c.json:1:74: partition: 0 is out of range: it must lie between 1 and 72");
+  EXPECT_EQ(error(R"(,"partition":"half")"), "c.json:1:74: partition: must be a number");
+  EXPECT_EQ(error(R"(,"devices_per_node":36)"),
+            "c.json:1:1: key 'partition' is missing: the base's 64 are more than the 36 devices of "
+            "a node; give at most 36");
+  EXPECT_EQ(error(R"(,"partition":9,"network":{"cards_per_node":4})"),
+            "c.json:1:74: partition: 9 of a node's 72 devices have no whole number of its 4 cards; "
+            "give a partition that has");
+}
+
 TEST(Hardware, ASingleNodeNeedsNoNetwork) {
   EXPECT_EQ(parse_cluster(cluster_of(node), "c.json").nodes, 1);
   EXPECT_EQ(parse_cluster(cluster_of(node + R"(,"nodes":1)"), "c.json").network.cards_per_node, 0);
@@ -413,6 +522,15 @@ TEST(Hardware, CollectsWhatIsUnverified) {
   EXPECT_EQ(cluster.unverified,
             (std::vector<std::string>{"network.share", "network.rail_aligned"}));
   EXPECT_EQ(cluster.network.share, 0.5);
+}
+
+// Also those of single entries of a list.
+TEST(Hardware, AListReplacesWhatIsUnverifiedInABase) {
+  const Cluster cluster = parse_cluster(
+      R"({"format":"pipesim-cluster","version":1,"base":"dgx-h100","node":{"collectives":)"
+      R"({"value":[{"ranks":2,"bandwidth":"1GB/s"}],"unverified":true}}})",
+      "c.json");
+  EXPECT_EQ(cluster.unverified, (std::vector<std::string>{"network.share", "node.collectives"}));
 }
 
 TEST(Hardware, SaysWhatIsWrongWithADevice) {

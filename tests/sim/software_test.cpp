@@ -521,6 +521,16 @@ TEST(ErrorBands, AreNotClaimedWithoutEvidence) {
   Cluster unmeasured = find_cluster("mi300x-node");
   unmeasured.device.software = find_software("pytorch", unmeasured.device.kind);
   EXPECT_FALSE(error_band(small_llama(), unmeasured, training));
+  // Nor is a preset's band that of the one that it is based on.
+  Training many = training;
+  many.data_parallel = 64;
+  for (const auto& [name, is_known] :
+       {std::pair("gb200-nvl72", true), {"gb300-nvl72", false}, {"hgx-h800", false}}) {
+    Cluster based = find_cluster(name);
+    based.device.software = find_software("nemo", based.device.kind);
+    EXPECT_EQ(error_band(small_llama(), based, many).has_value(), is_known) << name;
+    EXPECT_FALSE(memory_error_band(small_llama(), based)) << name;
+  }
   cluster.device.software.name = "of my own";
   cluster.device.software.kernels.reset();
   EXPECT_FALSE(error_band(small_llama(), cluster, training));

@@ -88,7 +88,7 @@ double network_rate(const Cluster& cluster, std::int64_t nodes, CollectiveKind k
                          is_sum ? one.bytes_per_second
                                 : one.gather_bytes_per_second.value_or(one.bytes_per_second));
                    }) /
-           cluster.devices_per_node;
+           cluster.whole_node.value_or(cluster.devices_per_node);
   }
   const std::vector<NetworkShare>& shares = cluster.device.software.network;
   if (shares.empty()) return card_bytes_per_second(cluster);

@@ -100,8 +100,9 @@ std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
   if (!is_fp8 && !is_16_bits) return std::nullopt;
   const std::int64_t devices = training.devices();
   return widest(validated.times, [&](const ValidatedRuns& one) {
-    return !software.is_own && one.device == cluster.device.kind && one.software == software.name &&
-           one.is_fp8 == is_fp8 && devices >= one.min_devices && devices <= one.max_devices;
+    return !software.is_own && one.device == cluster.device.preset &&
+           one.software == software.name && one.is_fp8 == is_fp8 && devices >= one.min_devices &&
+           devices <= one.max_devices;
   });
 }
 
@@ -113,7 +114,7 @@ std::optional<ErrorBand> memory_error_band(const Model& model, const Cluster& cl
   if (!has_evidence(model)) return std::nullopt;
   const Validated validated = read_validated();
   const auto is_device = [&](const ValidatedRuns& one) {
-    return one.device == cluster.device.kind;
+    return one.device == cluster.device.preset;
   };
   const SoftwareSpec& software = cluster.device.software;
   const auto alike = widest(validated.peaks, [&](const ValidatedRuns& one) {

@@ -51,6 +51,40 @@ Cluster find_base(const JsonCursor& base) {
   return find_cluster(name);
 }
 
+// Of every node so many devices, with their share of the cards.
+void resize_nodes(Cluster& cluster, int devices) {
+  cluster.network.cards_per_node =
+      cluster.network.cards_per_node * devices / cluster.devices_per_node;
+  cluster.devices_per_node = devices;
+}
+
+// How many of a node's devices a job gets: by the file, or else by its base.
+void take_partition(const JsonCursor& root, Section& section, std::optional<int> partition,
+                    Cluster& cluster) {
+  const int devices = cluster.devices_per_node;
+  JsonCursor place = root;
+  section.optional("partition", partition, [&](const JsonCursor& value) {
+    place = value;
+    return static_cast<int>(value.integer(1, devices));
+  });
+  if (!partition || *partition == devices) return;
+  if (*partition > devices) {
+    root.fail(
+        fmt::format("key 'partition' is missing: the base's {} are more than the {} of a "
+                    "node; give at most {}",
+                    *partition, plural(devices, "device"), devices));
+  }
+  const std::int64_t cards = cluster.network.cards_per_node;
+  if (cards * *partition % devices != 0) {
+    place.fail(
+        fmt::format("{} of a node's {} devices have no whole number of its {}; give a "
+                    "partition that has",
+                    *partition, devices, plural(cards, "card")));
+  }
+  cluster.whole_node = devices;
+  resize_nodes(cluster, *partition);
+}
+
 constexpr const char* collectives_wanted =
     R"(give a list of what 2 and more ranks reach, such as [{"ranks": 2, "bandwidth": "200GB/s"}])";
 
@@ -205,6 +239,7 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
   Cluster cluster;
   if (is_of_device(root)) return cluster_of(read_device(root));
   std::optional<DeviceSpec> base_device;
+  std::optional<int> partition;
   std::vector<std::string> unverified;
   const Sources sources(root, unverified);
   Section section(root, sources);
@@ -213,10 +248,18 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
   members.optional("base", [&](const JsonCursor& base) {
     cluster = find_base(base);
     base_device = cluster.device;
+    if (!cluster.whole_node) return;
+    // What the file says is of whole nodes.
+    partition = cluster.devices_per_node;
+    resize_nodes(cluster, *cluster.whole_node);
+    cluster.whole_node.reset();
   });
   const bool has_base = base_device.has_value();
-  cluster.name = members.required("name").string();
-  cluster.title = cluster.name;
+  if (has_base) cluster.title = fmt::format("{}, changed", cluster.title);
+  if (!has_base || members.has("name")) {
+    cluster.name = members.required("name").string();
+    cluster.title = cluster.name;
+  }
   members.optional("title", [&](const JsonCursor& title) { cluster.title = title.string(); });
   if (!has_base || members.has("device")) {
     cluster.device = find_device_of(members.required("device"), base_device);
@@ -244,6 +287,7 @@ Cluster parse_cluster(std::string_view text, const std::string& file) {
     }
     cluster.nodes = 1;
   }
+  take_partition(root, section, partition, cluster);
   members.optional("losses", [&](const JsonCursor& losses) {
     read_losses(losses, sources, cluster.device, cluster.losses);
   });

@@ -1,6 +1,7 @@
 // A cluster: nodes of identical devices, the links within a node and between nodes.
 //
-// Ranks fill nodes in order: rank r is device r mod N of node r / N, N being the devices per node.
+// Ranks fill nodes in order: rank r is device r mod N of node r / N, N being the devices per node
+// that a job gets: all of them, or a partition.
 // Files and presets: FORMAT.md, "pipesim-cluster"; a file may name a preset as its base and give
 // only what differs. Plain values; any thread.
 #pragma once
@@ -76,7 +77,10 @@ struct Cluster {
   std::string name;
   std::string title;
   DeviceSpec device;
-  int devices_per_node = 1;
+  int devices_per_node = 1;  // that a job gets
+  // If those are a part of a node's, the node's. Cards are counted for the part; rates of the
+  // network that were measured are the whole node's.
+  std::optional<int> whole_node;
   std::optional<std::int64_t> nodes;  // absent: as many as are asked for
   NodeLinks node;                     // none if a node has one device
   Network network;                    // cards_per_node 0: a single node

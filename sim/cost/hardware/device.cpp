@@ -163,7 +163,7 @@ DeviceSpec read_device(const JsonCursor& object, std::optional<DeviceSpec> base)
   if (!has_base || members.has("name")) {
     device.name = members.required("name").string();
     device.title = device.name;
-    if (!has_base) device.kind = device.name;
+    if (!has_base) device.kind = device.preset = device.name;
   }
   members.optional("title", [&](const JsonCursor& title) { device.title = title.string(); });
   if (!has_base || members.has("peak")) read_peak(members.required("peak"), sources, device);

@@ -50,9 +50,10 @@ struct MatmulRate {
 };
 
 struct DeviceSpec {
-  std::string name;   // "a100-sxm-80gb"
-  std::string kind;   // the preset that it is or is based on: software has values for it
-  std::string title;  // for display
+  std::string name;    // "a100-sxm-80gb"
+  std::string kind;    // the first preset that it is based on, or is: software has values for it
+  std::string preset;  // the last one: measurements are of it
+  std::string title;   // for display
   // Operations per second, dense; nothing if the device has no such unit.
   std::array<std::optional<double>, precision_count> flops_per_second{};
   std::int64_t memory_bytes = 0;

@@ -28,16 +28,17 @@ double read_between(const JsonCursor& value, double least, double most, std::str
   return number;
 }
 
-// Whether an object has a value at a path such as "matmul.ramp".
+// Whether an object has a value at a path such as "matmul.ramp", or a list that it is of.
 bool says(const JsonCursor& object, std::string_view path) {
   const JsonValue* at = &object.value();
   while (!path.empty()) {
     const auto* members = at->get_if<JsonValue::Object>();
     if (members == nullptr) return false;
-    const std::string_view key = path.substr(0, path.find('.'));
+    const std::string_view key = path.substr(0, path.find_first_of(".["));
     const auto found = std::ranges::find(*members, key, &JsonValue::Member::first);
     if (found == members->end()) return false;
     at = &found->second;
+    if (path.substr(key.size()).starts_with('[')) return true;
     path.remove_prefix(std::min(path.size(), key.size() + 1));
   }
   return true;

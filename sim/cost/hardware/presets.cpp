@@ -43,7 +43,9 @@ std::string_view cluster_preset(const std::string& name) {
 
 DeviceSpec find_device(const std::string& name_or_file) {
   if (names_file(name_or_file)) return parse_device(read_file(name_or_file), name_or_file);
-  return parse_device(device_preset(name_or_file), name_or_file + ".json");
+  DeviceSpec device = parse_device(device_preset(name_or_file), name_or_file + ".json");
+  device.preset = name_or_file;
+  return device;
 }
 
 Cluster find_cluster(const std::string& name_or_file) {
