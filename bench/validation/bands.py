@@ -61,16 +61,14 @@ def software_of(pipesim: Pipesim, row: Row) -> str:
 
 def device_of(pipesim: Pipesim, row: Row) -> Json:
     cluster = pipesim.preset("clusters", row.cluster)
-    while "base" in cluster:
+    while not isinstance(cluster.get("device"), str):
         cluster = pipesim.preset("clusters", cluster["base"])
     return pipesim.preset("devices", cluster["device"])
 
 
 def kind_of(pipesim: Pipesim, row: Row) -> Kind:
-    # Rows of a GB200 are predicted by a B200's kernels: no evidence of a B200.
-    is_changed = row.source is Source.DGXC_GB200
     return Kind(
-        device="gb200" if is_changed else device_of(pipesim, row)["name"],
+        device=device_of(pipesim, row)["name"],
         software=software_of(pipesim, row),
         fp8=row.training.precision == "fp8",
     )
