@@ -64,11 +64,29 @@ Attention usual_attention(const Model& model, const SoftwareSpec& software) {
                                 fmt::join(known, ", ")));
 }
 
+// How context-parallel ranks and experts exchange what they need.
+void read_exchanges(const ModelFlags& flags, Training& training, std::vector<std::string>& notes) {
+  if (flags.context_parallel_type) {
+    training.context_exchange = parse_context_exchange(*flags.context_parallel_type);
+    if (training.context_parallel == 1 && !flags.is_open) {
+      notes.push_back("--context-parallel-type has no effect: there is one context-parallel rank");
+    }
+  }
+  if (flags.expert_dispatch) training.dispatch = parse_dispatch(*flags.expert_dispatch);
+  if (flags.expert_load) training.expert_load = parse_expert_load(*flags.expert_load);
+  if (flags.expert_capacity) {
+    training.expert_capacity = parse_factor(*flags.expert_capacity, "--expert-capacity");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> attention_names() { return {"fused", "unfused"}; }
+std::vector<std::string> context_exchange_names() { return {"ring", "gather", "a2a"}; }
+std::vector<std::string> dispatch_names() { return {"alltoall", "allgather", "deduplicated"}; }
 std::vector<std::string> recompute_names() {
-  return {"selective", "attention", "norms", "activation", "products"};
+  return {"selective", "attention", "norms",  "activation", "products",
+          "latent",    "mlp",       "shared", "experts"};
 }
 
 std::vector<FlagHelp> all_model_flags(ModelFlags& flags) {
@@ -83,15 +101,20 @@ std::vector<FlagHelp> all_model_flags(ModelFlags& flags) {
       {"--sequence-length", &flags.sequence_length, "S",
        "tokens per sequence; default the model's longest"},
       {"--tensor-parallel", &flags.tensor_parallel, "T", "ranks that share each layer; default 1"},
+      {"--context-parallel", &flags.context_parallel, "C",
+       "ranks that share each sequence; default 1"},
+      {"--expert-parallel", &flags.expert_parallel, "E", "ranks that share out experts; default 1"},
+      {"--expert-tensor-parallel", &flags.expert_tensor_parallel, "T",
+       "ranks that share each expert; default T"},
       {"--data-parallel", &flags.replicas.data_parallel, "D",
        "replicas of the pipeline; default 1"},
       {"--global-batch", &flags.global_batch, "N",
        "sequences per step of all replicas; replaces M"},
-      {"--devices", &flags.devices, "N", "total devices; sets D to N / (stages x T)"},
+      {"--devices", &flags.devices, "N", "total devices; sets D to N / (stages x T x C)"},
       {"--sequence-parallel", &flags.sequence_parallel,
        "shards norms and dropout by tokens over T ranks"},
       {"--recompute", &flags.recompute, "none|full|full:N|LIST",
-       "attention, norms, activation, products; see below", recompute_names},
+       "parts of blocks to compute again; see below", recompute_names},
       {"--attention", &flags.attention, "HOW", "fused or unfused; default by model and software",
        attention_names},
       {"--precision", &flags.precision, "NAME", "bf16, fp16, fp32, tf32 or fp8; default bf16",
@@ -110,7 +133,15 @@ std::vector<FlagHelp> all_model_flags(ModelFlags& flags) {
 }
 
 std::vector<FlagHelp> option_flags(ModelFlags& flags) {
-  return {{"--weights", &flags.weights, "bf16", "no autocast; with --software pytorch"},
+  return {{"--context-parallel-type", &flags.context_parallel_type, "ring|gather|a2a",
+           "how C ranks attend to all tokens; default ring", context_exchange_names},
+          {"--expert-dispatch", &flags.expert_dispatch, "HOW",
+           "alltoall, allgather, deduplicated; see below", dispatch_names},
+          {"--expert-load", &flags.expert_load, "X|zipf:S|FILE",
+           "fullest rank's tokens, or of what spread"},
+          {"--expert-capacity", &flags.expert_capacity, "X",
+           "tokens of an expert before it drops; default all"},
+          {"--weights", &flags.weights, "bf16", "no autocast; with --software pytorch"},
           {"--gradient-bytes", &flags.gradient_bytes, "2|4",
            "per gradient element; default as the weights"},
           {"--optimizer-bytes", &flags.optimizer_bytes, "N",
@@ -180,6 +211,13 @@ TrainingRequest training_request(const ModelFlags& flags) {
   count(flags.micro_batch_size, "--micro-batch-size", training.micro_batch_size);
   count(flags.sequence_length, "--sequence-length", training.sequence_length);
   count(flags.tensor_parallel, "--tensor-parallel", training.tensor_parallel);
+  count(flags.context_parallel, "--context-parallel", training.context_parallel);
+  count(flags.expert_parallel, "--expert-parallel", training.expert_parallel);
+  if (flags.expert_tensor_parallel) {
+    training.expert_tensor_parallel =
+        parse_count(*flags.expert_tensor_parallel, "--expert-tensor-parallel");
+  }
+  read_exchanges(flags, training, notes);
   read_replicas(flags.replicas, training);
   request.has_replicas = flags.replicas.data_parallel.has_value();
   request.has_buckets = flags.replicas.bucket_bytes.has_value();

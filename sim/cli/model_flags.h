@@ -16,6 +16,8 @@ struct ModelFlags {
   Flag model, cluster, software;
   Flag micro_batch_size, sequence_length, tensor_parallel, devices;
   Flag recompute, attention, precision;
+  Flag context_parallel, context_parallel_type;
+  Flag expert_parallel, expert_tensor_parallel, expert_dispatch, expert_load, expert_capacity;
   Flag weights, gradient_bytes, overlap_gather, tensor_overlap, optimizer_bytes, software_factor;
   ReplicaFlags replicas;
   Flag global_batch;
@@ -34,6 +36,8 @@ std::vector<FlagHelp> all_model_flags(ModelFlags& flags);
 void add_model_flags(CommandLine& command, ModelFlags& flags);
 // What --attention and --recompute accept.
 std::vector<std::string> attention_names();
+std::vector<std::string> context_exchange_names();
+std::vector<std::string> dispatch_names();
 std::vector<std::string> recompute_names();
 
 // Those that are a launch's options and no axis of a plan.

@@ -27,6 +27,20 @@ Json peak_json(const MemoryPeak& peak) {
 }
 
 // All inputs of the costs, defaults included.
+// How routed experts are spread; null without any.
+Json experts_json(const CostModel& model) {
+  const Training& training = model.training();
+  if (!model.model().has_experts()) return nullptr;
+  const ExpertRows rows = expert_rows(model.model(), training);
+  return {{"expert_parallel", training.expert_parallel},
+          {"expert_tensor_parallel", training.split_experts()},
+          {"dispatch", dispatch_name(training.dispatch)},
+          {"load", training.expert_load.name},
+          {"imbalance", rows.imbalance},
+          {"capacity", training.expert_capacity},
+          {"dropped", rows.dropped}};
+}
+
 Json training_json(const CostModel& model) {
   const Training& training = model.training();
   const auto& kernels = model.cluster().device.software.kernels;
@@ -40,7 +54,12 @@ Json training_json(const CostModel& model) {
           {"micro_batch_size", training.micro_batch_size},
           {"sequence_length", training.sequence_length},
           {"tensor_parallel", training.tensor_parallel},
+          {"context_parallel", training.context_parallel},
+          {"context_parallel_type", training.context_parallel > 1
+                                        ? Json(context_exchange_name(training.context_exchange))
+                                        : Json(nullptr)},
           {"data_parallel", training.data_parallel},
+          {"experts", experts_json(model)},
           {"sequence_parallel", training.sequence_parallel},
           {"recompute", recompute_name(training.recompute)},
           {"attention", attention_name(training.attention)},
