@@ -99,14 +99,20 @@ double ListedTimes::memory_seconds(Traffic traffic, double bytes, int launches) 
 
 double ListedTimes::product_seconds(Precision precision, const MatrixProduct& product,
                                     double factor) const {
-  const auto rows = static_cast<double>(product.rows);
-  const auto columns = static_cast<double>(product.columns);
+  constexpr double tile = 128;
+  // Of several at once each fills whole tiles.
+  const auto filled_up = [&](std::int64_t size) {
+    const auto exact = static_cast<double>(size);
+    return product.batch == 1 ? exact : tile * std::ceil(exact / tile);
+  };
+  const double rows = filled_up(product.rows);
+  const double columns = filled_up(product.columns);
   const auto inner = static_cast<double>(product.inner);
   const auto batch = static_cast<double>(product.batch);
-  constexpr double tile = 128;
   const double filled =
       batch * rows * columns / (tile * tile) / static_cast<double>(device_.multiprocessors);
-  const double flops = product.flops() * (1 + static_cast<double>(rates_.product_ramp) / inner);
+  const double flops =
+      2 * batch * rows * columns * (inner + static_cast<double>(rates_.product_ramp));
   const double compute =
       flops / (rates_.product_flops_per_second * share_of(precision)) / std::min(1.0, filled);
   const double value = precision == Precision::fp8 ? 1 : static_cast<double>(bytes_of(precision));

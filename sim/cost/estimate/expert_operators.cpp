@@ -75,14 +75,20 @@ void OperatorsBuilder::compute_experts() {
   end_with(values);
 }
 
-// Tokens are copied for their experts, and sorted by expert after the exchange: bytes of both
-// ways, as far as they are read and written.
+// Tokens are copied for their experts, and sorted by expert after the exchange: what is read and
+// written both ways. Deduplicated ones arrive once, are copied at once in the order of experts,
+// and go back summed.
 void OperatorsBuilder::permute() {
   const double bytes = value_ * static_cast<double>(hidden_);
   const auto tokens = static_cast<double>(rows_.tokens);
+  const bool arrives_once = training_.dispatch == Dispatch::deduplicated && rows_.is_spread;
+  const double arrived =
+      tokens * rows_.imbalance *
+      distinct_groups(model_.experts, model_.experts_per_token, training_.expert_parallel);
   const double sorted = rows_.experts > 1 ? 4 * rows_.rows : 0;
-  const double moved = bytes * (2 * tokens + 2 * rows_.copies + sorted);
-  const int kernels = rows_.experts > 1 ? 4 : 2;
+  const double moved =
+      bytes * (arrives_once ? 2 * (arrived + rows_.rows) : 2 * (tokens + rows_.copies) + sorted);
+  const int kernels = rows_.experts > 1 && !arrives_once ? 4 : 2;
   Operator& there = elementwise("permute", Pass::forward, moved, kernels);
   there.saved_bytes = input_value_ * static_cast<double>(hidden_) * rows_.rows;
   // Outputs are kept for the gradients of weights that multiply them.
