@@ -65,7 +65,9 @@ Attention usual_attention(const Model& model, const SoftwareSpec& software) {
 }
 
 // How context-parallel ranks and experts exchange what they need.
-void read_exchanges(const ModelFlags& flags, Training& training, std::vector<std::string>& notes) {
+void read_exchanges(const ModelFlags& flags, const Model& model, Training& training,
+                    std::vector<std::string>& notes) {
+  training.context_exchange = usual_context_exchange(model, training.sequence_length);
   if (flags.context_parallel_type) {
     training.context_exchange = parse_context_exchange(*flags.context_parallel_type);
     if (training.context_parallel == 1 && !flags.is_open) {
@@ -134,7 +136,7 @@ std::vector<FlagHelp> all_model_flags(ModelFlags& flags) {
 
 std::vector<FlagHelp> option_flags(ModelFlags& flags) {
   return {{"--context-parallel-type", &flags.context_parallel_type, "ring|gather|a2a",
-           "how C ranks attend to all tokens; default ring", context_exchange_names},
+           "how C ranks attend to all; default by model", context_exchange_names},
           {"--expert-dispatch", &flags.expert_dispatch, "HOW",
            "alltoall, allgather, deduplicated; see below", dispatch_names},
           {"--expert-load", &flags.expert_load, "X|zipf:S|FILE",
@@ -217,7 +219,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
     training.expert_tensor_parallel =
         parse_count(*flags.expert_tensor_parallel, "--expert-tensor-parallel");
   }
-  read_exchanges(flags, training, notes);
+  read_exchanges(flags, model, training, notes);
   read_replicas(flags.replicas, training);
   request.has_replicas = flags.replicas.data_parallel.has_value();
   request.has_buckets = flags.replicas.bucket_bytes.has_value();

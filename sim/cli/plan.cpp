@@ -419,6 +419,9 @@ void plan_in_short(const ModelFlags& model, const ScheduleFlags& schedule, const
   };
   ModelFlags& own = flags.model;
   fix("tensor-parallel", std::exchange(own.tensor_parallel, {}));
+  fix("context-parallel", std::exchange(own.context_parallel, {}));
+  fix("expert-parallel", std::exchange(own.expert_parallel, {}));
+  fix("expert-tensor-parallel", std::exchange(own.expert_tensor_parallel, {}));
   fix("micro-batch-size", std::exchange(own.micro_batch_size, {}));
   fix("recompute", std::exchange(own.recompute, {}));
   if (std::exchange(own.sequence_parallel, false)) fix("sequence-parallel", "on");

@@ -14,7 +14,7 @@
 
 namespace pipesim::cli {
 
-inline constexpr std::size_t plan_axis_count = 13;
+inline constexpr std::size_t plan_axis_count = 16;
 
 struct PlanFlags {
   ModelFlags model;  // those that no axis has

@@ -167,6 +167,22 @@ std::string variants_text(const PlanView& view, const Finalist& one) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+bool any_of(const PlanView& view, const std::vector<PlanOutcome>& outcomes,
+            int PlanSplit::*degree) {
+  return std::ranges::any_of(outcomes, [&](const PlanOutcome& one) {
+    return view.space.axes().at(one.index).*degree > 1;
+  });
+}
+
+std::string split_legend(const PlanView& view, const std::vector<PlanOutcome>& outcomes) {
+  std::string text;
+  if (any_of(view, outcomes, &PlanSplit::context_parallel)) text += " c context-parallel ranks,";
+  if (any_of(view, outcomes, &PlanSplit::expert_parallel)) {
+    text += " e ranks that share out experts, x those that share each,";
+  }
+  return text;
+}
+
 // One row a layout: `marks` stand before each.
 std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& outcomes,
                           const std::vector<std::string>& labels, const PlanOutcome& best,
@@ -176,43 +192,57 @@ std::string layouts_table(const PlanView& view, const std::vector<PlanOutcome>& 
   constexpr std::int64_t gibibyte = 1 << 30;
   constexpr std::int64_t mebibyte = 1 << 20;
   const bool is_small = most_bytes < 10 * gibibyte;
-  std::vector<Column> columns(12);
   std::int64_t longest = 0;
   for (const PlanOutcome& one : outcomes) longest = std::max(longest, one.time_ns);
   const TableUnit unit = table_unit(longest);
-  const std::string names[] = {fmt::format("{}", unit.name),
-                               "+ %",
-                               is_small ? "MiB" : "GiB",
-                               "t",
-                               "p",
-                               "v",
-                               "d",
-                               "b",
-                               "seq",
-                               "ZeRO",
-                               "schedule",
-                               "recompute"};
-  for (std::size_t c = 0; c < columns.size(); ++c) columns[c].name = names[c];
-  for (const PlanOutcome& one : outcomes) {
-    const PlanPoint point = view.space.axes().at(one.index);
-    const std::string cells[] = {
-        unit.text(one.time_ns),
-        fmt::format("{:.2f}", (view.objective == PlanObjective::memory ? more_memory(one, best)
-                                                                       : loss_of(one, best)) *
-                                  100),
-        fmt::format("{:.1f}", static_cast<double>(one.memory_bytes) /
-                                  static_cast<double>(is_small ? mebibyte : gibibyte)),
-        std::to_string(point.tensor_parallel),
-        std::to_string(point.stages),
-        std::to_string(point.schedule.chunks),
-        std::to_string(view.space.data_parallel(point)),
-        std::to_string(point.micro_batch_size),
-        point.sequence_parallel ? "yes" : "no",
-        zero_text(point.replicas),
-        std::string(point.schedule.family->name),
-        recompute_name(point.recompute)};
-    for (std::size_t c = 0; c < columns.size(); ++c) columns[c].cells.push_back(cells[c]);
+  std::vector<Column> columns;
+  const auto add = [&](std::string name, auto text_of) {
+    Column& column = columns.emplace_back();
+    column.name = std::move(name);
+    for (const PlanOutcome& one : outcomes) {
+      column.cells.push_back(text_of(one, view.space.axes().at(one.index)));
+    }
+  };
+  const auto add_number = [&](const char* name, auto number_of) {
+    add(name, [&](const PlanOutcome&, const PlanPoint& point) {
+      return std::to_string(number_of(point));
+    });
+  };
+  add(std::string(unit.name),
+      [&](const PlanOutcome& one, const PlanPoint&) { return unit.text(one.time_ns); });
+  add("+ %", [&](const PlanOutcome& one, const PlanPoint&) {
+    const bool is_of_memory = view.objective == PlanObjective::memory;
+    return fmt::format("{:.2f}",
+                       (is_of_memory ? more_memory(one, best) : loss_of(one, best)) * 100);
+  });
+  add(is_small ? "MiB" : "GiB", [&](const PlanOutcome& one, const PlanPoint&) {
+    return fmt::format("{:.1f}", static_cast<double>(one.memory_bytes) /
+                                     static_cast<double>(is_small ? mebibyte : gibibyte));
+  });
+  add_number("t", [](const PlanPoint& point) { return point.tensor_parallel; });
+  if (any_of(view, outcomes, &PlanSplit::context_parallel)) {
+    add_number("c", [](const PlanPoint& point) { return point.context_parallel; });
   }
+  if (any_of(view, outcomes, &PlanSplit::expert_parallel)) {
+    add("e", [](const PlanOutcome&, const PlanPoint& point) {
+      return point.expert_tensor_parallel == 1
+                 ? std::to_string(point.expert_parallel)
+                 : fmt::format("{}x{}", point.expert_parallel, point.expert_tensor_parallel);
+    });
+  }
+  add_number("p", [](const PlanPoint& point) { return point.stages; });
+  add_number("v", [](const PlanPoint& point) { return point.schedule.chunks; });
+  add_number("d", [&](const PlanPoint& point) { return view.space.data_parallel(point); });
+  add_number("b", [](const PlanPoint& point) { return point.micro_batch_size; });
+  add("seq", [](const PlanOutcome&, const PlanPoint& point) {
+    return std::string(point.sequence_parallel ? "yes" : "no");
+  });
+  add("ZeRO", [](const PlanOutcome&, const PlanPoint& point) { return zero_text(point.replicas); });
+  add("schedule", [](const PlanOutcome&, const PlanPoint& point) {
+    return std::string(point.schedule.family->name);
+  });
+  add("recompute",
+      [](const PlanOutcome&, const PlanPoint& point) { return recompute_name(point.recompute); });
   std::vector<ColumnGroup> groups;
   for (Column& column : columns) groups.push_back({"", {std::move(column)}});
   return table(labels, groups, width);
@@ -230,14 +260,14 @@ std::string top_table(const PlanView& view, std::size_t width) {
     any_split = any_split || top[i].layout;
   }
   std::string out = layouts_table(view, outcomes, labels, outcomes.front(), width);
-  out +=
-      wrap(fmt::format("+ % more {} than the best, t tensor-parallel ranks, p stages, v chunks per "
-                       "rank, d replicas, b micro-batch size, seq sequence parallelism; ZeRO: "
-                       "stage, --gather, --bucket-bytes, and ahead where weights are gathered "
-                       "during forwards{}\n\n",
-                       view.objective == PlanObjective::memory ? "memory" : "time",
-                       any_split ? "; *: layers rebalanced" : ""),
-           static_cast<int>(width));
+  out += wrap(
+      fmt::format("+ % more {} than the best, t tensor-parallel ranks,{} p stages, v chunks per "
+                  "rank, d replicas, b micro-batch size, seq sequence parallelism; ZeRO: "
+                  "stage, --gather, --bucket-bytes, and ahead where weights are gathered "
+                  "during forwards{}\n\n",
+                  view.objective == PlanObjective::memory ? "memory" : "time",
+                  split_legend(view, outcomes), any_split ? "; *: layers rebalanced" : ""),
+      static_cast<int>(width));
   for (std::size_t i = 0; i < top.size(); ++i) {
     std::string text;
     if (top[i].layout) {
@@ -357,7 +387,8 @@ std::string measurement_words(const PlanView& view, const Finalist& best, const 
       return fmt::format(
           "Cheapest way to tell them apart: an iteration of one replica of each, on {} "
           "devices.",
-          both(one.tensor_parallel * one.stages, other.tensor_parallel * other.stages));
+          both(one.tensor_parallel * one.context_parallel * one.stages,
+               other.tensor_parallel * other.context_parallel * other.stages));
     case Measurement::iteration: break;
   }
   return fmt::format("Nothing smaller than an iteration of each, on all {}, tells them apart.",
@@ -386,7 +417,7 @@ std::string ties(const PlanView& view, int width) {
                                  within > 1 ? "lie" : "lies", band->fraction * 100);
   const auto rival = std::ranges::find_if(top, [&](const Finalist& one) {
     const PlanPoint other = view.space.axes().at(one.outcome.index);
-    const bool is_other_split = other.tensor_parallel != point.tensor_parallel ||
+    const bool is_other_split = static_cast<const PlanSplit&>(other) != point ||
                                 other.stages != point.stages ||
                                 other.micro_batch_size != point.micro_batch_size;
     return is_other_split && is_within(one.outcome);
@@ -427,16 +458,25 @@ std::string devices_table(const PlanView& view, std::size_t width) {
   return "The best for each number of devices:\n\n" + table(labels, groups, width) + "\n";
 }
 
+std::string_view splits_words(const PlanAxes& axes) {
+  const auto any = [&](int PlanSplit::*degree) {
+    return std::ranges::any_of(axes.splits, [&](const PlanSplit& one) { return one.*degree > 1; });
+  };
+  if (any(&PlanSplit::expert_parallel)) return "splits of layers, sequences and experts";
+  return any(&PlanSplit::context_parallel) ? "splits of layers and sequences"
+                                           : "tensor-parallel degrees";
+}
+
 std::string axes_words(const PlanAxes& axes) {
   const auto count = [](const auto& values, std::string_view what) {
     return fmt::format("{} {}", std::ssize(values), what);
   };
-  return fmt::format(
-      "{} x {} x {} x {} x {} x {} x {}", count(axes.tensor_parallel, "tensor-parallel degrees"),
-      count(axes.stages, "stage counts"), count(axes.micro_batch_size, "micro-batch sizes"),
-      count(axes.sequence_parallel, "sequence-parallel settings"),
-      count(axes.recompute, "recompute settings"), count(axes.schedules, "schedules"),
-      count(axes.replicas, "replica settings"));
+  return fmt::format("{} x {} x {} x {} x {} x {} x {}", count(axes.splits, splits_words(axes)),
+                     count(axes.stages, "stage counts"),
+                     count(axes.micro_batch_size, "micro-batch sizes"),
+                     count(axes.sequence_parallel, "sequence-parallel settings"),
+                     count(axes.recompute, "recompute settings"),
+                     count(axes.schedules, "schedules"), count(axes.replicas, "replica settings"));
 }
 
 }  // namespace
@@ -448,8 +488,14 @@ std::string plan_layout_words(const PlanSpace& space, const PlanPoint& point) {
     text = schedule == "1f1b" ? "no pipeline" : fmt::format("no pipeline, {}", schedule);
   }
   if (point.schedule.chunks > 1) text += fmt::format(" x {} chunks", point.schedule.chunks);
-  text += ", " + plural(point.tensor_parallel, "tensor-parallel rank") + ", " +
-          plural(space.data_parallel(point), "replica");
+  text += ", " + plural(point.tensor_parallel, "tensor-parallel rank") + ", ";
+  if (point.context_parallel > 1) {
+    text += plural(point.context_parallel, "context-parallel rank") + ", ";
+  }
+  if (point.expert_parallel > 1) {
+    text += fmt::format("experts over {}, ", plural(point.expert_parallel, "rank"));
+  }
+  text += plural(space.data_parallel(point), "replica");
   text += fmt::format(", micro-batch size {}", point.micro_batch_size);
   return text;
 }

@@ -19,7 +19,7 @@ double difference(const Finalist& one, const Finalist& other,
 }
 
 bool computes_alike(const PlanPoint& one, const PlanPoint& other) {
-  return one.tensor_parallel == other.tensor_parallel &&
+  return static_cast<const PlanSplit&>(one) == other &&
          one.micro_batch_size == other.micro_batch_size &&
          one.sequence_parallel == other.sequence_parallel && one.recompute == other.recompute;
 }

@@ -314,7 +314,7 @@ class LayoutPlanner::Impl {
         continue;
       }
       point.replicas = replicas;
-      choices.push_back(space_.training(point).with_ranks(point.stages).training());
+      choices.push_back(space_.training(point).training_with_ranks(point.stages));
     }
     if (choices.empty()) return cell;  // what repeats repeats one of them
     const std::int64_t points = std::ssize(choices);
@@ -364,7 +364,8 @@ class LayoutPlanner::Impl {
       std::int64_t& own = least.emplace_back(never);
       for (const Training& choice : choices) {
         const auto part = [&](std::int64_t bytes, int zero) {
-          return choice.zero >= zero ? bytes / choice.shards() : bytes;
+          const int shards = std::max(choice.shards(), choice.expert_shards());
+          return choice.zero >= zero ? bytes / shards : bytes;
         };
         own = std::min(own,
                        part(rank.weights, 3) + part(rank.gradients, 2) + part(rank.optimizer, 1));

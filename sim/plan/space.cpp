@@ -31,8 +31,21 @@ std::vector<Number> divisors_up_to(std::int64_t number, std::int64_t most) {
 }
 
 // All sets of parts, and the whole block.
-std::vector<Recompute> recomputes() {
+std::vector<Recompute> recomputes(const Model& model) {
   std::vector<Recompute> all;
+  if (model.has_experts() || model.latent) {
+    // Of fused attention nothing is kept; what experts make again has their activation.
+    for (const bool norms : {false, true}) {
+      for (const bool latent : model.latent ? std::vector{false, true} : std::vector{false}) {
+        const Recompute one{.norms = norms, .latent = latent};
+        all.insert(all.end(), 2, one);
+        all.back().activation = true;
+        if (model.has_experts()) (all.emplace_back(one)).experts = true;
+      }
+    }
+    all.push_back({.full = true});
+    return all;
+  }
   for (const bool attention : {false, true}) {
     for (const bool norms : {false, true}) {
       for (const bool activation : {false, true}) {
@@ -96,6 +109,23 @@ std::vector<PlanReplicas> plan_replicas() {
   return all;
 }
 
+// Ranks that share out a model's experts.
+std::vector<int> expert_degrees(const Model& model) {
+  return model.has_experts() ? divisors_up_to<int>(model.experts, model.experts) : std::vector{1};
+}
+
+// Ranks that share an expert: one, or all tensor-parallel ones where parts stay wide enough for
+// products to be fast.
+std::vector<int> expert_parts(const Model& model, int tensor_parallel) {
+  if (!model.has_experts()) return {tensor_parallel};
+  constexpr std::int64_t least_width = 1024;
+  std::vector<int> parts{1};
+  const bool is_wide = model.expert_size % tensor_parallel == 0 &&
+                       model.expert_size / tensor_parallel >= least_width;
+  if (tensor_parallel > 1 && is_wide) parts.push_back(tensor_parallel);
+  return parts;
+}
+
 std::string switch_text(bool on) { return on ? "on" : "off"; }
 
 // An axis by its name, as texts of its values and as a way to drop some of them.
@@ -135,7 +165,14 @@ std::vector<NamedAxis> named_axes(PlanAxes& axes) {
   const auto of_replicas = [&](std::string_view name, auto text_of) {
     return named_axis(name, axes.replicas, text_of);
   };
-  return {named_axis("tensor-parallel", axes.tensor_parallel, number),
+  const auto of_splits = [&](std::string_view name, int PlanSplit::*degree) {
+    return named_axis(name, axes.splits,
+                      [degree](const PlanSplit& value) { return std::to_string(value.*degree); });
+  };
+  return {of_splits("tensor-parallel", &PlanSplit::tensor_parallel),
+          of_splits("context-parallel", &PlanSplit::context_parallel),
+          of_splits("expert-parallel", &PlanSplit::expert_parallel),
+          of_splits("expert-tensor-parallel", &PlanSplit::expert_tensor_parallel),
           named_axis("stages", axes.stages, number),
           named_axis("micro-batch-size", axes.micro_batch_size, number),
           named_axis("sequence-parallel", axes.sequence_parallel,
@@ -164,9 +201,11 @@ constexpr std::string_view data_parallel_axis = "data-parallel";
 // An axis by its name, or by the short one that papers use.
 std::string_view axis_of(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> short_names[] = {
-      {"tp", "tensor-parallel"},   {"pp", "stages"},
-      {"vpp", "virtual-stages"},   {"dp", data_parallel_axis},
-      {"mbs", "micro-batch-size"}, {"sp", "sequence-parallel"}};
+      {"tp", "tensor-parallel"},        {"pp", "stages"},
+      {"vpp", "virtual-stages"},        {"dp", data_parallel_axis},
+      {"mbs", "micro-batch-size"},      {"sp", "sequence-parallel"},
+      {"cp", "context-parallel"},       {"ep", "expert-parallel"},
+      {"etp", "expert-tensor-parallel"}};
   for (const auto& [text, axis] : short_names) {
     if (name == text) return axis;
   }
@@ -180,7 +219,7 @@ std::string bucket_text(const PlanReplicas& replicas) {
 }
 
 std::int64_t PlanAxes::size() const {
-  return std::ssize(tensor_parallel) * std::ssize(stages) * std::ssize(micro_batch_size) *
+  return std::ssize(splits) * std::ssize(stages) * std::ssize(micro_batch_size) *
          std::ssize(sequence_parallel) * std::ssize(recompute) * cell_size();
 }
 
@@ -198,7 +237,7 @@ PlanPoint PlanAxes::at(std::int64_t index) const {
   point.sequence_parallel = take(sequence_parallel);
   point.micro_batch_size = take(micro_batch_size);
   point.stages = take(stages);
-  point.tensor_parallel = take(tensor_parallel);
+  static_cast<PlanSplit&>(point) = take(splits);
   return point;
 }
 
@@ -218,10 +257,13 @@ std::int64_t PlanAxes::split_of(std::int64_t index) const {
 std::string_view plan_rule_text(PlanRule rule) {
   switch (rule) {
     case PlanRule::tensor_parallel: return "tensor parallelism splits heads, and fits into nodes";
-    case PlanRule::devices: return "tensor x pipeline parallelism divides the devices";
+    case PlanRule::context_parallel: return "context parallelism splits heads and tokens";
+    case PlanRule::devices: return "tensor x context x pipeline parallelism divides the devices";
     case PlanRule::data_parallel: return "there are as many replicas as asked for";
     case PlanRule::global_batch: return "replicas x micro-batch divides the global batch";
     case PlanRule::sequence_parallel: return "sequence parallelism splits the tokens";
+    case PlanRule::expert_parallel:
+      return "experts spread over tensor x context x data-parallel ranks";
     case PlanRule::recompute: return "the model has the parts to recompute";
     case PlanRule::replicas: return "a node's replicas divide all of them";
     case PlanRule::stages: return "every virtual stage has a block";
@@ -239,8 +281,14 @@ PlanSpace::PlanSpace(PlanQuestion question) : question_(std::move(question)) {
         "--model {}: its layers are a list, which can't be planned for; give a transformer",
         printable(model.name)));
   }
-  const Cluster& cluster = asked.cluster;
-  axes_.tensor_parallel = divisors_up_to<int>(cluster.devices_per_node, cluster.devices_per_node);
+  add_splits(1);
+  // Shorter parts of sequences are rarely worth their exchange; --only cp=2 tries them.
+  constexpr std::int64_t least_part = 8192;
+  if (asked.training.attention == Attention::fused) {
+    for (int parts = 2; asked.training.sequence_length / parts >= least_part; parts *= 2) {
+      add_splits(parts);
+    }
+  }
   axes_.stages = divisors_up_to<int>(question_.devices, model.blocks);
   // More than so many tokens fill any device by far.
   constexpr std::int64_t max_tokens = 1 << 17;
@@ -248,7 +296,7 @@ PlanSpace::PlanSpace(PlanQuestion question) : question_(std::move(question)) {
       question_.global_batch,
       std::max<std::int64_t>(1, max_tokens / asked.training.sequence_length));
   axes_.sequence_parallel = {false, true};
-  axes_.recompute = recomputes();
+  axes_.recompute = recomputes(model);
   axes_.schedules = plan_schedules(model.blocks);
   axes_.replicas = plan_replicas();
 
@@ -260,15 +308,44 @@ PlanSpace::PlanSpace(PlanQuestion question) : question_(std::move(question)) {
       continue;  // the model has no such part
     }
   }
-  for (const int degree : axes_.tensor_parallel) {
-    if (splits_tensors(degree, false)) whole_tensors_.push_back(degree);
-    if (splits_tensors(degree, true)) token_tensors_.push_back(degree);
+}
+
+void PlanSpace::add_splits(int context_parallel) {
+  const Model& model = question_.training.model;
+  const int per_node = question_.training.cluster.devices_per_node;
+  const auto is_split = [&](const PlanSplit& one) {
+    return one.context_parallel == context_parallel;
+  };
+  if (std::ranges::any_of(axes_.splits, is_split)) return;
+  for (const int tensor : divisors_up_to<int>(per_node, per_node)) {
+    const PlanSplit dense{tensor, context_parallel};
+    if (context_parallel == 1 && splits_tensors(dense, false)) whole_tensors_.push_back(tensor);
+    if (splits_sequences(dense)) contexts_.push_back(dense);
+    if (splits_tensors(dense, true)) tokens_.push_back(dense);
+    for (const int experts : expert_degrees(model)) {
+      for (const int parts : expert_parts(model, tensor)) {
+        axes_.splits.push_back({tensor, context_parallel, experts, parts});
+      }
+    }
   }
 }
 
-bool PlanSpace::splits_tensors(int tensor_parallel, bool sequence_parallel) const {
+bool PlanSpace::splits_sequences(const PlanSplit& split) const {
   Training training = question_.training.training;
-  training.tensor_parallel = tensor_parallel;
+  training.tensor_parallel = split.tensor_parallel;
+  training.context_parallel = split.context_parallel;
+  try {
+    check_context(training, question_.training.model);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool PlanSpace::splits_tensors(const PlanSplit& split, bool sequence_parallel) const {
+  Training training = question_.training.training;
+  training.tensor_parallel = split.tensor_parallel;
+  training.context_parallel = split.context_parallel;
   training.sequence_parallel = sequence_parallel;
   try {
     check_shards(training, question_.training.model, &question_.training.cluster);
@@ -312,6 +389,7 @@ void PlanSpace::add_recompute(const Recompute& recompute) {
 
 void PlanSpace::allow(std::string_view axis, std::string_view value) {
   const std::string where = fmt::format("--{}", axis);
+  if (axis == "context-parallel") add_splits(parse_count(value, where));
   if (axis == "virtual-stages") add_chunks(parse_count(value, where));
   if (axis == "bucket-bytes" && value != "off") add_bucket(parse_bytes(value, where));
   if (axis == "recompute" && value.find_first_of(":+,") != value.npos) {
@@ -394,7 +472,10 @@ std::optional<PlanRule> PlanSpace::broken_rule_of_cell(const PlanPoint& cell) co
     return std::ranges::find(values, value) != values.end();
   };
   if (!has(whole_tensors_, cell.tensor_parallel)) return PlanRule::tensor_parallel;
-  const std::int64_t each = std::int64_t{cell.tensor_parallel} * cell.stages;
+  const PlanSplit dense{cell.tensor_parallel, cell.context_parallel};
+  if (!has(contexts_, dense)) return PlanRule::context_parallel;
+  const std::int64_t each =
+      std::int64_t{cell.tensor_parallel} * cell.context_parallel * cell.stages;
   if (question_.devices % each != 0) return PlanRule::devices;
   if (!data_parallel_.empty() && !has(data_parallel_, static_cast<int>(question_.devices / each))) {
     return PlanRule::data_parallel;
@@ -402,8 +483,14 @@ std::optional<PlanRule> PlanSpace::broken_rule_of_cell(const PlanPoint& cell) co
   if (question_.global_batch % (question_.devices / each * cell.micro_batch_size) != 0) {
     return PlanRule::global_batch;
   }
-  if (cell.sequence_parallel && !has(token_tensors_, cell.tensor_parallel)) {
+  const bool is_spread =
+      cell.expert_parallel > 1 || cell.expert_tensor_parallel != cell.tensor_parallel;
+  if (cell.sequence_parallel ? !has(tokens_, dense) : cell.tensor_parallel > 1 && is_spread) {
     return PlanRule::sequence_parallel;
+  }
+  const std::int64_t ranks = question_.devices / cell.stages;
+  if (ranks % (std::int64_t{cell.expert_parallel} * cell.expert_tensor_parallel) != 0) {
+    return PlanRule::expert_parallel;
   }
   if (!has(recomputes_, cell.recompute)) return PlanRule::recompute;
   return std::nullopt;
@@ -438,7 +525,7 @@ std::optional<PlanRule> PlanSpace::broken_rule(const PlanPoint& cell,
   }
   if (!replicas.within_node) return std::nullopt;
   const int of_node = question_.training.cluster.devices_per_node / cell.tensor_parallel;
-  return data_parallel(cell) % of_node == 0 ? std::nullopt : std::optional(PlanRule::replicas);
+  return this->replicas(cell) % of_node == 0 ? std::nullopt : std::optional(PlanRule::replicas);
 }
 
 bool PlanSpace::repeats(const PlanPoint& cell) const {
@@ -461,7 +548,10 @@ bool PlanSpace::repeats(const PlanPoint& cell, const PlanSchedule& schedule) con
 }
 
 bool PlanSpace::repeats(const PlanPoint& cell, const PlanReplicas& replicas) const {
-  if (data_parallel(cell) == 1) return replicas != axes_.replicas.front();
+  const int ranks = question_.devices / cell.stages;
+  const bool is_alone =
+      this->replicas(cell) == 1 && ranks == cell.expert_parallel * cell.expert_tensor_parallel;
+  if (is_alone) return replicas != axes_.replicas.front();
   if (!replicas.within_node) return false;
   const auto has = [&](const PlanReplicas& one) {
     return std::ranges::count(axes_.replicas, one) > 0;
@@ -470,7 +560,7 @@ bool PlanSpace::repeats(const PlanPoint& cell, const PlanReplicas& replicas) con
   if (of_node == 1) return has({.bucket_bytes = replicas.bucket_bytes});
   PlanReplicas over_all = replicas;
   over_all.within_node = false;
-  return of_node == data_parallel(cell) && has(over_all);
+  return of_node == this->replicas(cell) && has(over_all);
 }
 
 // Of many microbatches a few full groups say the same, and what is left behind them.
@@ -492,7 +582,7 @@ bool PlanSpace::waits_for_itself(const Family& family, const Shape& shape) const
 }
 
 int PlanSpace::data_parallel(const PlanPoint& point) const {
-  return question_.devices / (point.tensor_parallel * point.stages);
+  return question_.devices / (point.tensor_parallel * point.context_parallel * point.stages);
 }
 
 int PlanSpace::microbatches(const PlanPoint& point) const {
@@ -508,6 +598,10 @@ TrainingRequest PlanSpace::training(const PlanPoint& point) const {
   TrainingRequest request = question_.training;
   Training& training = request.training;
   training.tensor_parallel = point.tensor_parallel;
+  training.context_parallel = point.context_parallel;
+  training.expert_parallel = point.expert_parallel;
+  training.expert_tensor_parallel.reset();
+  if (request.model.has_experts()) training.expert_tensor_parallel = point.expert_tensor_parallel;
   training.micro_batch_size = point.micro_batch_size;
   training.sequence_parallel = point.sequence_parallel;
   training.recompute = point.recompute;
@@ -542,6 +636,13 @@ std::vector<std::string> PlanSpace::flags(const PlanPoint& point) const {
     add("--virtual-stages", std::to_string(point.schedule.chunks));
   }
   if (point.tensor_parallel > 1) add("--tensor-parallel", std::to_string(point.tensor_parallel));
+  if (point.context_parallel > 1) {
+    add("--context-parallel", std::to_string(point.context_parallel));
+  }
+  if (point.expert_parallel > 1) add("--expert-parallel", std::to_string(point.expert_parallel));
+  if (point.expert_tensor_parallel != point.tensor_parallel) {
+    add("--expert-tensor-parallel", std::to_string(point.expert_tensor_parallel));
+  }
   if (point.sequence_parallel) flags.emplace_back("--sequence-parallel");
   if (point.micro_batch_size > 1) {
     add("--micro-batch-size", std::to_string(point.micro_batch_size));
@@ -551,7 +652,8 @@ std::vector<std::string> PlanSpace::flags(const PlanPoint& point) const {
   if (replicas.zero > 0) add("--zero", std::to_string(replicas.zero));
   if (const auto over = shard_over(point)) add("--shard-over", std::to_string(*over));
   if (replicas.gather) add("--gather", std::string(gather_name(*replicas.gather)));
-  if (data_parallel(point) > 1) add("--bucket-bytes", bucket_text(replicas));
+  if (replicas.bucket_bytes || this->replicas(point) > 1)
+    add("--bucket-bytes", bucket_text(replicas));
   if (replicas.zero == 1 || replicas.zero == 2) {
     add("--overlap-gather", switch_text(replicas.gathers_ahead));
   }

@@ -39,8 +39,17 @@ struct PlanReplicas {
   bool operator==(const PlanReplicas&) const = default;
 };
 
-struct PlanPoint {
+// Over how many ranks layers, sequences, a block's experts and each expert are split.
+struct PlanSplit {
   int tensor_parallel = 1;
+  int context_parallel = 1;
+  int expert_parallel = 1;
+  int expert_tensor_parallel = 1;  // as tensor_parallel without experts
+
+  bool operator==(const PlanSplit&) const = default;
+};
+
+struct PlanPoint : PlanSplit {
   int stages = 1;  // pipeline ranks
   std::int64_t micro_batch_size = 1;
   bool sequence_parallel = false;
@@ -55,7 +64,7 @@ std::string bucket_text(const PlanReplicas& replicas);
 struct PlanTrainer;
 
 struct PlanAxes {
-  std::vector<int> tensor_parallel;
+  std::vector<PlanSplit> splits;
   std::vector<int> stages;
   std::vector<std::int64_t> micro_batch_size;
   std::vector<bool> sequence_parallel;
@@ -66,25 +75,27 @@ struct PlanAxes {
   std::int64_t size() const;
   std::int64_t cell_size() const { return std::ssize(schedules) * std::ssize(replicas); }
   PlanPoint at(std::int64_t index) const;
-  // The same for points that split work alike: tensor parallelism, stages, micro-batch, and, where
-  // there is a pipeline, schedule.
+  // The same for points that split work alike: layers, sequences and experts, stages, micro-batch,
+  // and, where there is a pipeline, schedule.
   std::int64_t split_of(std::int64_t index) const;
 };
 
 // Why a point cannot be.
 enum class PlanRule : std::uint8_t {
   tensor_parallel,    // heads, vocabulary or a node can't be split over so many
-  devices,            // tensor x pipeline does not divide the devices
+  context_parallel,   // heads or tokens can't be split over so many
+  devices,            // tensor x context x pipeline does not divide the devices
   data_parallel,      // as many replicas are not among those asked for
   global_batch,       // replicas x micro-batch does not divide the sequences
   sequence_parallel,  // so many can't split tokens
+  expert_parallel,    // experts can't be spread over so many of the ranks
   recompute,          // the model has no such part
   replicas,           // a node's replicas do not divide all
   stages,             // fewer blocks than virtual stages
   schedule,           // the family has no such shape, or its ranks would wait for each other
   trainer,            // the one that it is for can't do it
 };
-inline constexpr int plan_rule_count = 10;
+inline constexpr int plan_rule_count = 12;
 // "tensor x pipeline parallelism divides the devices"
 std::string_view plan_rule_text(PlanRule rule);
 
@@ -133,6 +144,10 @@ class PlanSpace {
 
   // For a point that breaks no rule.
   int data_parallel(const PlanPoint& point) const;
+  // Ranks that hold the same weights, routed experts' aside.
+  int replicas(const PlanPoint& point) const {
+    return data_parallel(point) * point.context_parallel;
+  }
   int microbatches(const PlanPoint& point) const;
   std::optional<int> shard_over(const PlanPoint& point) const;
   TrainingRequest training(const PlanPoint& point) const;
@@ -147,20 +162,23 @@ class PlanSpace {
     std::map<std::tuple<const Family*, int, int, int>, bool> known;
   };
 
+  void add_splits(int context_parallel);
+  bool splits_sequences(const PlanSplit& split) const;
   void add_chunks(int chunks);
   void add_bucket(std::int64_t bytes);
   void add_recompute(const Recompute& recompute);
   bool waits_for_itself(const Family& family, const Shape& shape) const;
-  bool splits_tensors(int tensor_parallel, bool sequence_parallel) const;
+  bool splits_tensors(const PlanSplit& split, bool sequence_parallel) const;
 
   PlanQuestion question_;
   PlanAxes axes_;
-  std::vector<int> data_parallel_;                  // empty: any
-  std::set<std::string, std::less<>> narrowed_;     // axes
-  const PlanTrainer* trainer_ = nullptr;            // null: any
-  std::vector<int> whole_tensors_, token_tensors_;  // degrees that can be, without and with
-                                                    // sequence parallelism
-  std::vector<Recompute> recomputes_;               // that the model has
+  std::vector<int> data_parallel_;               // empty: any
+  std::set<std::string, std::less<>> narrowed_;  // axes
+  const PlanTrainer* trainer_ = nullptr;         // null: any
+  std::vector<int> whole_tensors_;               // degrees that can be
+  std::vector<PlanSplit> contexts_;              // splits of sequences that can be, and those
+  std::vector<PlanSplit> tokens_;                // that can be with sequence parallelism
+  std::vector<Recompute> recomputes_;            // that the model has
   std::shared_ptr<Waits> waits_ = std::make_shared<Waits>();
 };
 

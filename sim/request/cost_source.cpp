@@ -272,7 +272,7 @@ Schedule CostSource::complete(Schedule schedule) const {
 
 std::optional<Training> CostSource::replicas(int pipeline_ranks) const {
   std::optional<Training> training = request_.replicas;
-  if (model() != nullptr) training = model()->with_ranks(pipeline_ranks).training();
+  if (model() != nullptr) training = model()->training_with_ranks(pipeline_ranks);
   if (training && training->data_parallel == 1) training.reset();
   return training;
 }

@@ -74,7 +74,8 @@ int TrainingRequest::replicas(int pipeline_ranks) const {
   return static_cast<int>(given / each);
 }
 
-CostModel TrainingRequest::with_ranks(int pipeline_ranks, std::vector<std::string>* notes) const {
+Training TrainingRequest::training_with_ranks(int pipeline_ranks,
+                                              std::vector<std::string>* notes) const {
   Training whole = training;
   whole.pipeline_parallel = pipeline_ranks;
   whole.data_parallel = replicas(pipeline_ranks);
@@ -90,7 +91,11 @@ CostModel TrainingRequest::with_ranks(int pipeline_ranks, std::vector<std::strin
                          whole.gradient_bytes;
   }
   whole.gathers_ahead = gathers_ahead.value_or(software.gathers_ahead);
-  return CostModel(model, cluster, whole);
+  return whole;
+}
+
+CostModel TrainingRequest::with_ranks(int pipeline_ranks, std::vector<std::string>* notes) const {
+  return CostModel(model, cluster, training_with_ranks(pipeline_ranks, notes));
 }
 
 std::string name_of(const CostModel& model) {

@@ -26,8 +26,9 @@ struct TrainingRequest {
   void check() const;
   // For a pipeline of this many ranks. Throws if they don't fit the devices.
   int replicas(int pipeline_ranks) const;
-  // Throws if the training is impossible: see check() in training.h. Settings without effect are
-  // reset, with a note if `notes` is not null.
+  // Settings without effect are reset, with a note if `notes` is not null.
+  Training training_with_ranks(int pipeline_ranks, std::vector<std::string>* notes = nullptr) const;
+  // Throws if the training is impossible: see check() in training.h.
   CostModel with_ranks(int pipeline_ranks, std::vector<std::string>* notes = nullptr) const;
 };
 

@@ -73,65 +73,15 @@ std::int64_t split_mlp_size(const Model& model) {
   return has_dense ? std::gcd(size, model.mlp_size) : size;
 }
 
-[[noreturn]] void refuse_flag(std::string_view flag, std::int64_t value, const std::string& why) {
-  throw input_error(fmt::format("{} {}: {}", flag, value, why));
+// Whether attention of some blocks looks back over a part of such a sequence.
+bool sees_parts(const Model& model, std::int64_t length) {
+  return std::ranges::any_of(model.kinds, [&](const BlockKind& kind) {
+    return (kind.window && *kind.window < length) || (kind.chunk && *kind.chunk < length);
+  });
 }
 
-void check_context(const Training& training, const Model& model) {
-  const std::int64_t ranks = training.context_parallel;
-  constexpr std::string_view flag = "--context-parallel";
-  if (ranks == 1) return;
-  if (!model.is_decoder()) {
-    refuse_flag(
-        flag, ranks,
-        fmt::format("the layers of {} have no attention to split; keep it at 1", model.name));
-  }
-  if (training.attention != Attention::fused) {
-    refuse_flag(flag, ranks, "ranks exchange parts of fused attention; give --attention fused");
-  }
-  const std::int64_t length = training.sequence_length;
-  if (training.context_exchange == ContextExchange::all_to_all) {
-    const std::int64_t split = training.tensor_parallel;
-    const auto fits = [&](std::int64_t n) {
-      return model.heads / split % n == 0 && model.kv_heads % split == 0 &&
-             model.kv_heads / split % n == 0;
-    };
-    if (!fits(ranks)) {
-      std::vector<std::int64_t> valid = divisors(std::max<std::int64_t>(1, model.heads / split));
-      std::erase_if(valid, [&](std::int64_t n) { return !fits(n); });
-      refuse(flag, ranks, valid,
-             fmt::format("--context-parallel-type a2a shares out heads, and {} has {} of queries "
-                         "and {} of keys and values on a tensor-parallel rank; ring and gather "
-                         "share out none",
-                         model.name, model.heads / split,
-                         std::max<std::int64_t>(1, model.kv_heads / split)));
-    }
-    if (length % ranks != 0) {
-      refuse_length(training, model, ranks,
-                    fmt::format("{} context-parallel ranks share it", ranks));
-    }
-    return;
-  }
-  // Both halves of the work of a causal sequence are dealt out as pairs of chunks.
-  if (length % (2 * ranks) != 0) {
-    refuse_length(training, model, 2 * ranks,
-                  fmt::format("{} context-parallel ranks share 2 chunks each of it", ranks));
-  }
-  const auto is_short = [&](const BlockKind& kind) {
-    return (kind.window && *kind.window < length) || (kind.chunk && *kind.chunk < length);
-  };
-  if (training.context_exchange == ContextExchange::ring &&
-      std::ranges::any_of(model.kinds, is_short)) {
-    throw input_error(fmt::format(
-        "--context-parallel-type ring: attention of {} looks back over a part of the sequence, "
-        "which no ring does; give gather or a2a",
-        model.name));
-  }
-  if (model.has_sinks && training.context_exchange != ContextExchange::all_to_all) {
-    throw input_error(fmt::format(
-        "--context-parallel-type {}: attention of {} has sinks, which only a2a does; give a2a",
-        context_exchange_name(training.context_exchange), model.name));
-  }
+[[noreturn]] void refuse_flag(std::string_view flag, std::int64_t value, const std::string& why) {
+  throw input_error(fmt::format("{} {}: {}", flag, value, why));
 }
 
 void check_experts(const Training& training, const Model& model) {
@@ -176,6 +126,64 @@ void check_experts(const Training& training, const Model& model) {
 }
 
 }  // namespace
+
+ContextExchange usual_context_exchange(const Model& model, std::int64_t sequence_length) {
+  if (model.has_sinks || model.latent) return ContextExchange::all_to_all;
+  return sees_parts(model, sequence_length) ? ContextExchange::gather : ContextExchange::ring;
+}
+
+void check_context(const Training& training, const Model& model) {
+  const std::int64_t ranks = training.context_parallel;
+  constexpr std::string_view flag = "--context-parallel";
+  if (ranks == 1) return;
+  if (!model.is_decoder()) {
+    refuse_flag(
+        flag, ranks,
+        fmt::format("the layers of {} have no attention to split; keep it at 1", model.name));
+  }
+  if (training.attention != Attention::fused) {
+    refuse_flag(flag, ranks, "ranks exchange parts of fused attention; give --attention fused");
+  }
+  const std::int64_t length = training.sequence_length;
+  if (training.context_exchange == ContextExchange::all_to_all) {
+    const std::int64_t split = training.tensor_parallel;
+    const auto fits = [&](std::int64_t n) {
+      return model.heads / split % n == 0 && model.kv_heads % split == 0 &&
+             model.kv_heads / split % n == 0;
+    };
+    if (!fits(ranks)) {
+      std::vector<std::int64_t> valid = divisors(std::max<std::int64_t>(1, model.heads / split));
+      std::erase_if(valid, [&](std::int64_t n) { return !fits(n); });
+      refuse(flag, ranks, valid,
+             fmt::format("--context-parallel-type a2a shares out heads, and {} has {} of queries "
+                         "and {} of keys and values on a tensor-parallel rank; ring and gather "
+                         "share out none",
+                         model.name, model.heads / split,
+                         std::max<std::int64_t>(1, model.kv_heads / split)));
+    }
+    if (length % ranks != 0) {
+      refuse_length(training, model, ranks,
+                    fmt::format("{} context-parallel ranks share it", ranks));
+    }
+    return;
+  }
+  // Both halves of the work of a causal sequence are dealt out as pairs of chunks.
+  if (length % (2 * ranks) != 0) {
+    refuse_length(training, model, 2 * ranks,
+                  fmt::format("{} context-parallel ranks share 2 chunks each of it", ranks));
+  }
+  if (training.context_exchange == ContextExchange::ring && sees_parts(model, length)) {
+    throw input_error(fmt::format(
+        "--context-parallel-type ring: attention of {} looks back over a part of the sequence, "
+        "which no ring does; give gather or a2a",
+        model.name));
+  }
+  if (model.has_sinks && training.context_exchange != ContextExchange::all_to_all) {
+    throw input_error(fmt::format(
+        "--context-parallel-type {}: attention of {} has sinks, which only a2a does; give a2a",
+        context_exchange_name(training.context_exchange), model.name));
+  }
+}
 
 std::string_view context_exchange_name(ContextExchange exchange) {
   switch (exchange) {

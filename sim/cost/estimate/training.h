@@ -50,6 +50,8 @@ Attention parse_attention(std::string_view text);
 std::string_view gather_name(Gather gather);
 std::string_view context_exchange_name(ContextExchange exchange);  // "ring", "gather", "a2a"
 ContextExchange parse_context_exchange(std::string_view text);
+// A ring where attention has one; of latent attention, whose keys and values are wide, heads.
+ContextExchange usual_context_exchange(const Model& model, std::int64_t sequence_length);
 std::string_view dispatch_name(Dispatch dispatch);  // "alltoall", "allgather", "deduplicated"
 Dispatch parse_dispatch(std::string_view text);
 
@@ -149,6 +151,8 @@ std::int64_t usual_optimizer_bytes(const Training& training, const SoftwareSpec&
 // nodes they must fit, or, if it is null, ranks that may be anywhere and must split the vocabulary
 // evenly, which a cluster's ranks pad.
 void check_shards(const Training& training, const Model& model, const Cluster* cluster);
+// Refuse what context-parallel ranks can't share of a sequence.
+void check_context(const Training& training, const Model& model);
 // Refuses impossible replicas, in the words of the command line.
 void check_replicas(const Training& training);
 // Resets settings without effect on one replica, on one tensor-parallel rank or at this stage of
