@@ -47,13 +47,14 @@ struct TiedExchange {
   bool operator==(const TiedExchange&) const = default;
 };
 
-// What a pipeline rank's devices exchange with its counterparts in other replicas.
+// What a pipeline rank's devices exchange with those that hold the same.
 struct ReplicaExchange {
   std::string what;  // "gradients"
   std::string how;   // "all-reduce"
   // Device 0's group; all others are laid out alike. Size 1: not known.
   RankGroup group;
   std::vector<std::int64_t> bytes;  // by pipeline rank: sent by each device per iteration
+  std::string of = {};              // "experts"; empty: of all
 
   bool operator==(const ReplicaExchange&) const = default;
 };
@@ -63,6 +64,8 @@ struct PipelineLayout {
   std::string schedule;           // for use in a sentence
   int microbatches = 1;           // per iteration and replica
   MeshSizes sizes;                // of all devices
+  std::int64_t experts = 0;       // routed ones of a block
+  MeshSizes expert_sizes;         // how they are spread over the same devices
   std::vector<LaidStage> stages;  // in the order of data flow
   std::vector<StageMessage> messages;
   std::optional<TiedExchange> tied;

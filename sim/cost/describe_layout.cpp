@@ -47,9 +47,25 @@ class ReplicaExchanges {
   void add() {
     if (facts_.training == nullptr) return add_given();
     const Training& training = *facts_.training;
-    if (training.replicas() == 1 || facts_.parameters.empty()) return;
+    if (!training.has_replicas() || facts_.parameters.empty()) return;
+    const std::int64_t apart = std::int64_t{training.split_experts()} * training.expert_parallel;
     const RankGroup replicas{0, training.tensor_parallel, training.replicas()};
-    const SplitGroup groups = split_group(replicas, training.shards(), 0);
+    const RankGroup of_experts{0, apart, training.expert_replicas()};
+    if (facts_.expert_parameters.empty() || replicas == of_experts) {
+      return add_of("", facts_.parameters, replicas, training.shards());
+    }
+    std::vector<std::int64_t> others = facts_.parameters;
+    for (std::size_t s = 0; s < others.size(); ++s) others[s] -= facts_.expert_parameters[s];
+    add_of("all but experts", others, replicas, training.shards());
+    add_of("experts", facts_.expert_parameters, of_experts, training.expert_shards());
+  }
+
+ private:
+  // Of parameters that these replicas have, by stage.
+  void add_of(const char* of, const std::vector<std::int64_t>& parameters,
+              const RankGroup& replicas, int shards_asked) {
+    const Training& training = *facts_.training;
+    const SplitGroup groups = split_group(replicas, shards_asked, 0);
     const RankGroup& sharers = groups.block;
     const RankGroup& likes = groups.across;
     const std::int64_t shards = sharers.count;
@@ -62,30 +78,29 @@ class ReplicaExchanges {
       return std::max<std::int64_t>(1, reduced[stage]);
     };
     if (shards > 1) {
-      add_by_stage("gradients", "reduce-scatter", sharers, [&](std::size_t stage) {
-        return product(reductions(stage), ring_bytes(facts_.parameters[stage] * gradient, shards));
+      add_by_stage("gradients", of, "reduce-scatter", sharers, [&](std::size_t stage) {
+        return product(reductions(stage), ring_bytes(parameters[stage] * gradient, shards));
       });
     }
     if (likes.count > 1) {
-      add_by_stage("gradients", "all-reduce", likes, [&](std::size_t stage) {
-        const std::int64_t part = (facts_.parameters[stage] * gradient + shards - 1) / shards;
+      add_by_stage("gradients", of, "all-reduce", likes, [&](std::size_t stage) {
+        const std::int64_t part = (parameters[stage] * gradient + shards - 1) / shards;
         return product(reductions(stage), 2 * ring_bytes(part, likes.count));
       });
     }
     if (shards == 1) return;
-    add_by_stage("weights", "all-gather", sharers, [&](std::size_t stage) {
+    add_by_stage("weights", of, "all-gather", sharers, [&](std::size_t stage) {
       const std::int64_t times = training.zero == 3 ? gathered[stage] : 1;
-      return product(times, ring_bytes(facts_.parameters[stage] * weight, shards));
+      return product(times, ring_bytes(parameters[stage] * weight, shards));
     });
   }
 
- private:
   // From a costs file, which does not say over how many replicas.
   void add_given() {
     const auto add_kind = [&](const char* what, const char* how, Kind kind,
                               CollectiveCosts StageCosts::*field, std::int64_t least) {
       const auto times = times_done(facts_.schedule, kind);
-      add_by_stage(what, how, {}, [&](std::size_t stage) {
+      add_by_stage(what, "", how, {}, [&](std::size_t stage) {
         return product(std::max(times[stage], least), (facts_.costs.stages[stage].*field).bytes);
       });
     };
@@ -94,9 +109,9 @@ class ReplicaExchanges {
   }
 
   template <typename BytesOf>
-  void add_by_stage(const char* what, const char* how, const RankGroup& group,
+  void add_by_stage(const char* what, const char* of, const char* how, const RankGroup& group,
                     BytesOf bytes_of_stage) {
-    ReplicaExchange exchange{what, how, group, {}};
+    ReplicaExchange exchange{what, how, group, {}, of};
     exchange.bytes.resize(static_cast<std::size_t>(placement_.ranks()));
     for (int stage = 0; stage < placement_.stages(); ++stage) {
       std::int64_t& bytes = exchange.bytes[static_cast<std::size_t>(placement_.rank_of(stage))];
@@ -145,6 +160,14 @@ PipelineLayout describe_layout(const LayoutFacts& facts) {
     layout.sizes.tensor = facts.training->tensor_parallel;
     layout.sizes.context = facts.training->context_parallel;
     layout.sizes.data = facts.training->data_parallel;
+    if (facts.model != nullptr && facts.model->has_experts()) {
+      const Training& training = *facts.training;
+      layout.experts = facts.model->experts;
+      layout.expert_sizes = {.tensor = training.split_experts(),
+                             .expert = training.expert_parallel,
+                             .data = training.expert_replicas(),
+                             .pipeline = placement.ranks()};
+    }
   }
   int next_layer = 0;
   for (int s = 0; s < placement.stages(); ++s) {

@@ -19,10 +19,11 @@ struct LayoutFacts {
   std::string title;  // of the schedule, to be used in a sentence
   // Includes what replicas exchange while ranks compute.
   const Schedule& schedule;
-  const Costs& costs;                         // only bytes matter; times may be missing
-  std::vector<int> layers = {};               // of each virtual stage; empty: unknown
-  const Model* model = nullptr;               // has those layers; null: they have no names
-  std::vector<std::int64_t> parameters = {};  // of each stage, on one device; empty: unknown
+  const Costs& costs;                                // only bytes matter; times may be missing
+  std::vector<int> layers = {};                      // of each virtual stage; empty: unknown
+  const Model* model = nullptr;                      // has those layers; null: they have no names
+  std::vector<std::int64_t> parameters = {};         // of each stage, on one device; empty: unknown
+  std::vector<std::int64_t> expert_parameters = {};  // of those, routed experts'; empty: none
   // How many devices a rank represents, and what replicas split; its pipeline size is ignored.
   // Null: there is one replica, or only costs say what it exchanges.
   const Training* training = nullptr;

@@ -63,6 +63,10 @@ PipelineLayout layout_of(const PreparedPrediction& prepared) {
   if (prepared.model) {
     facts.model = &prepared.model->model();
     facts.parameters = prepared.model->parameters(prepared.source.shape_of(choice.schedule));
+    if (facts.model->has_experts()) {
+      facts.expert_parameters =
+          prepared.model->expert_parameters(prepared.source.shape_of(choice.schedule));
+    }
     facts.training = &prepared.model->training();
   } else if (replicas) {
     for (const StageCosts& stage : prepared.costs.stages) {

@@ -97,15 +97,16 @@ TEST(DescribeLayout, NamesLayers) {
   EXPECT_TRUE(layout.model.empty());
 }
 
-// A GPT on a cluster, with what belongs to its layout.
+// A model on a cluster, by default a GPT, with what belongs to its layout.
 struct Trained {
   CostModel model;
   Schedule schedule;
   PipelineShape shape;
   Costs costs;
 
-  Trained(Training training, int ranks, int microbatches)
-      : model(testing::gpt(8, 1024, 16), testing::ideal_cluster(), training),
+  Trained(Training training, int ranks, int microbatches,
+          const Model& of = testing::gpt(8, 1024, 16))
+      : model(of, testing::ideal_cluster(), training),
         schedule(
             with_replicas(schedule_of("1f1b", Placement::loop(ranks, 1), microbatches), training)),
         shape{schedule.placement, false, {}},
@@ -116,6 +117,7 @@ struct Trained {
     facts.layers = model.layout(shape);
     facts.model = &model.model();
     facts.parameters = model.parameters(shape);
+    if (model.model().has_experts()) facts.expert_parameters = model.expert_parameters(shape);
     facts.training = &model.training();
     return describe_layout(facts);
   }
@@ -193,6 +195,44 @@ TEST(DescribeLayout, ZeroOneGathersWeightsOnce) {
   EXPECT_EQ(layout.replicas[0].how, "reduce-scatter");
   EXPECT_EQ(layout.replicas[1].how, "all-gather");
   EXPECT_EQ(layout.replicas[0].bytes, layout.replicas[1].bytes);
+}
+
+// Over the ranks that hold the same experts, which are fewer than hold the same of all else.
+TEST(DescribeLayout, ExpertsReduceOverTheirOwnReplicas) {
+  Model model = testing::llama(16);
+  model.experts = 8;
+  model.experts_per_token = 2;
+  model.expert_size = 2816;
+  model.kinds = {BlockKind{.has_experts = true}};
+  Training training = replicas(4, 1, 2);
+  training.context_parallel = 2;
+  training.attention = Attention::fused;
+  training.sequence_parallel = true;
+  training.expert_parallel = 4;
+  training.expert_tensor_parallel = 1;
+  const PipelineLayout layout = Trained(training, 2, 4, model).layout();
+  EXPECT_EQ(layout.sizes, (MeshSizes{.tensor = 2, .context = 2, .data = 4, .pipeline = 2}));
+  EXPECT_EQ(layout.experts, 8);
+  EXPECT_EQ(layout.expert_sizes, (MeshSizes{.expert = 4, .data = 4, .pipeline = 2}));
+  ASSERT_EQ(layout.replicas.size(), 4U);
+  const std::int64_t experts = 2 * 2 * 3 * 1024 * 2816;  // of two blocks, two each
+  for (std::size_t i = 0; i < 4; ++i) {
+    const ReplicaExchange& one = layout.replicas[i];
+    EXPECT_EQ(one.what, i % 2 == 0 ? "gradients" : "weights");
+    EXPECT_EQ(one.how, i % 2 == 0 ? "reduce-scatter" : "all-gather");
+    EXPECT_EQ(one.of, i < 2 ? "all but experts" : "experts");
+    EXPECT_EQ(one.group, i < 2 ? (RankGroup{0, 2, 8}) : (RankGroup{0, 4, 4}));
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      const std::int64_t others = *layout.stages[rank].parameters - experts;
+      const std::int64_t bytes = i < 2 ? 2 * others * 7 / 8 : 2 * experts * 3 / 4;
+      EXPECT_NEAR(static_cast<double>(one.bytes[rank]), static_cast<double>(bytes), 1);
+    }
+  }
+  // Whole experts, as many replicas as of all else: one exchange.
+  training.expert_parallel = 2;
+  const PipelineLayout alike = Trained(training, 2, 4, model).layout();
+  ASSERT_EQ(alike.replicas.size(), 2U);
+  EXPECT_EQ(alike.replicas[0].of, "");
 }
 
 // Costs of a file say what is exchanged, but not with how many.

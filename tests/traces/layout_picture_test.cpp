@@ -114,6 +114,39 @@ gradients  all-reduce over 2 devices, as 0, 2; each sends 4.0 KiB on rank 0,
 )");
 }
 
+TEST(LayoutText, SaysWhereSequencesAndExpertsAre) {
+  PipelineLayout layout = layout_on({0, 1});
+  layout.sizes = {.tensor = 2, .context = 2, .data = 2, .pipeline = 2};
+  layout.experts = 16;
+  layout.expert_sizes = {.expert = 8, .pipeline = 2};
+  const std::string text = drawn(layout);
+  EXPECT_TRUE(text.starts_with("tiny, 1F1B: 2 ranks, 4 microbatches; 2 replicas of 8 devices\n"));
+  EXPECT_NE(text.find("\ndevices 8-11 "), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(
+tensor    2 devices have a part of each layer of their rank, except routed
+          experts
+context   2 devices have a part of each sequence, as 0, 2
+experts   8 devices share out the 16 experts of a block: device 0 has 0-1, 1 has
+          2-3, ..., 7 has 14-15; no other device has the same
+replicas  2; rank 0 is devices 0-3, 4-7
+)"),
+            std::string::npos)
+      << text;
+  layout.expert_sizes = {.tensor = 2, .expert = 2, .data = 2, .pipeline = 2};
+  layout.replicas.push_back({"gradients", "all-reduce", {0, 4, 2}, {4096, 4096}, "experts"});
+  EXPECT_NE(drawn(layout).find(R"(
+tensor     2 devices have a part of each layer of their rank
+context    2 devices have a part of each sequence, as 0, 2
+experts    2 devices share out the 16 experts of a block: device 0 has 0-7, 2
+           has 8-15; 2 devices have a part of each, as 0, 1
+replicas   2; rank 0 is devices 0-3, 4-7
+gradients  of experts: all-reduce over 2 devices, as 0, 4; each sends 4.0 KiB
+           per iteration
+)"),
+            std::string::npos)
+      << drawn(layout);
+}
+
 TEST(LayoutText, DrawsOneRank) {
   EXPECT_EQ(drawn(layout_on({0})), R"(tiny, 1F1B: 1 rank, 4 microbatches
 

@@ -108,6 +108,37 @@ std::string listed(const RankGroup& group) {
   return text;
 }
 
+// Where a block's routed experts are; empty if each device has a part of all, as of other layers.
+std::string expert_words(const PipelineLayout& layout) {
+  if (layout.experts == 0) return {};
+  const MeshSizes& sizes = layout.expert_sizes;
+  const Mesh mesh(sizes);
+  std::string text;
+  if (sizes.expert > 1) {
+    const RankGroup group = mesh.group_of(0, Axis::expert);
+    const std::int64_t own = layout.experts / sizes.expert;
+    text = fmt::format("{} devices share out the {} experts of a block: device", sizes.expert,
+                       layout.experts);
+    for (std::int64_t i = 0; i < group.count; ++i) {
+      if (i == 2 && group.count > 4) {
+        text += ", ...";
+        i = group.count - 1;
+      }
+      text += fmt::format("{} {} has {}", i == 0 ? "" : ",", group[i], i * own);
+      if (own > 1) text += fmt::format("-{}", (i + 1) * own - 1);
+    }
+  } else if (sizes.tensor != layout.sizes.tensor) {
+    text = fmt::format("each device has {} {} experts of a block",
+                       sizes.tensor > 1 ? "a part of all" : "all", layout.experts);
+  }
+  if (text.empty()) return text;
+  if (sizes.tensor > 1) {
+    text += fmt::format("; {} devices have a part of each, as {}", sizes.tensor,
+                        listed(mesh.group_of(0, Axis::tensor)));
+  }
+  return text + (sizes.data == 1 ? "; no other device has the same" : "");
+}
+
 // "1.2 GiB on rank 0, 1.1 GiB on ranks 1-6"; the range if there are too many runs for a sentence.
 std::string by_rank(const std::vector<std::int64_t>& bytes) {
   constexpr int max_runs = 4;
@@ -173,8 +204,8 @@ std::vector<std::string> LayoutGrid::label(const Range& ranks) const {
   if (!ranks.is_one()) {
     lines.push_back(fmt::format("{} more", ranks.count()));
   } else if (mesh.ranks() > layout_.sizes.pipeline) {
-    const RankGroup devices = mesh.group_of(mesh.rank_at({.pipeline = ranks.first}), Axis::tensor);
-    lines.push_back(numbered("device", devices.first, devices.last()));
+    const std::int64_t first = mesh.rank_at({.pipeline = ranks.first});
+    lines.push_back(numbered("device", first, first + mesh.stride(Axis::data) - 1));
   }
   return lines;
 }
@@ -231,10 +262,10 @@ std::string layout_heading(const PipelineLayout& layout) {
   text += fmt::format("{}: {}", layout.schedule, plural(layout.sizes.pipeline, "rank"));
   if (grid.chunks() > 1) text += fmt::format(" x {} chunks", grid.chunks());
   text += ", " + plural(layout.microbatches, "microbatch");
-  const std::int64_t devices = layout.sizes.tensor * layout.sizes.pipeline;
+  const std::int64_t devices = layout.sizes.tensor * layout.sizes.context * layout.sizes.pipeline;
   if (layout.sizes.data > 1) {
     text += fmt::format("; {} replicas of {}", layout.sizes.data, plural(devices, "device"));
-  } else if (layout.sizes.tensor > 1) {
+  } else if (devices > layout.sizes.pipeline) {
     text += fmt::format("; {} devices", devices);
   }
   return text;
@@ -247,12 +278,13 @@ std::vector<LayoutNote> layout_notes(const PipelineLayout& layout, const LayoutG
   };
   const Mesh mesh(layout.sizes);
   const std::int64_t tensor = layout.sizes.tensor;
+  const std::int64_t each = mesh.stride(Axis::data);  // devices of a rank in a replica
   if (!layout.messages.empty()) {
     const bool has_bytes = std::ranges::any_of(
         layout.messages, [](const StageMessage& message) { return message.bytes > 0; });
     add("messages", fmt::format("F activations, B their gradients{}{}",
                                 has_bytes ? "; bytes per microbatch" : "",
-                                has_bytes && tensor > 1 ? ", from each device" : ""));
+                                has_bytes && each > 1 ? ", from each device" : ""));
   }
   bool stays = false;
   for (int s = 0; s < static_cast<int>(layout.stages.size()); ++s) {
@@ -263,8 +295,15 @@ std::vector<LayoutNote> layout_notes(const PipelineLayout& layout, const LayoutG
     add("boxes", "parameters each device computes with, bytes of weights it keeps");
   }
   if (tensor > 1) {
-    add("tensor", fmt::format("{} devices have a part of each layer of their rank", tensor));
+    const bool has_others = layout.experts > 0 && layout.expert_sizes.tensor != tensor;
+    add("tensor", fmt::format("{} devices have a part of each layer of their rank{}", tensor,
+                              has_others ? ", except routed experts" : ""));
   }
+  if (layout.sizes.context > 1) {
+    add("context", fmt::format("{} devices have a part of each sequence, as {}",
+                               layout.sizes.context, listed(mesh.group_of(0, Axis::context))));
+  }
+  if (const std::string text = expert_words(layout); !text.empty()) add("experts", text);
   if (layout.tied) {
     const TiedExchange& tied = *layout.tied;
     add("tied", fmt::format("ranks {} and {} sum the gradients of the matrix that both have: {} "
@@ -282,14 +321,15 @@ std::vector<LayoutNote> layout_notes(const PipelineLayout& layout, const LayoutG
       }
       const std::int64_t first = mesh.rank_at({.data = d});
       devices += fmt::format("{}{}", d == 0 ? "" : ", ", first);
-      if (tensor > 1) devices += fmt::format("-{}", first + tensor - 1);
+      if (each > 1) devices += fmt::format("-{}", first + each - 1);
     }
     add("replicas", fmt::format("{}; rank 0 is devices {}", data, devices));
   }
   for (const ReplicaExchange& exchange : layout.replicas) {
     add(exchange.what,
         exchange.group.count > 1
-            ? fmt::format("{} over {} devices, as {}; each sends {} per iteration", exchange.how,
+            ? fmt::format("{}{} over {} devices, as {}; each sends {} per iteration",
+                          exchange.of.empty() ? "" : "of " + exchange.of + ": ", exchange.how,
                           exchange.group.count, listed(exchange.group), by_rank(exchange.bytes))
             : fmt::format("{} over replicas; each device sends {} per iteration", exchange.how,
                           by_rank(exchange.bytes)));

@@ -535,6 +535,12 @@ std::vector<std::int64_t> CostModel::parameters(const PipelineShape& shape) cons
   return all;
 }
 
+std::vector<std::int64_t> CostModel::expert_parameters(const PipelineShape& shape) const {
+  std::vector<std::int64_t> all;
+  for (const StageShare& share : shares_of(*this, shape)) all.push_back(share.expert_parameters);
+  return all;
+}
+
 Costs CostModel::costs(const PipelineShape& shape) const {
   const Placement& placement = shape.placement;
   Costs result;

@@ -73,6 +73,8 @@ class CostModel {
   std::vector<int> layout(const PipelineShape& shape) const;
   // Those that one device computes with, by virtual stage.
   std::vector<std::int64_t> parameters(const PipelineShape& shape) const;
+  // Of those, routed experts'.
+  std::vector<std::int64_t> expert_parameters(const PipelineShape& shape) const;
   // On the rate of GEMMs.
   double software_factor() const {
     return training_.software_factor.value_or(cluster_.device.software.efficiency);
