@@ -11,6 +11,7 @@
 #include "sim/cli/outputs.h"
 #include "sim/cli/plan.h"
 #include "sim/cli/prediction.h"
+#include "sim/cli/rank_list.h"
 #include "sim/cli/report.h"
 #include "sim/cli/setup.h"
 #include "sim/cli/spread_flags.h"
@@ -30,6 +31,7 @@ struct Flags : PredictFlags {
   Flag trace, export_file, figure, layout_picture;
   bool json = false;
   bool quiet = false;
+  bool list_ranks = false;
 };
 
 // The iteration that is predicted with other flags of the model, or other numbers of the schedule.
@@ -41,6 +43,20 @@ FlagsOutcome outcome_with(PredictFlags flags, const FlagValues& changed) {
   CostRequest costs = cost_request(flags.costs);
   add_slow_ranks(flags.spread, costs);
   return outcome_of(std::move(costs), model.global_batch, flags.schedule);
+}
+
+void list_ranks(const Flags& flags) {
+  for (const auto& [output, is_given] : {std::pair("--trace", flags.trace.has_value()),
+                                         {"--export", flags.export_file.has_value()},
+                                         {"--figure", flags.figure.has_value()},
+                                         {"--layout-picture", flags.layout_picture.has_value()},
+                                         {"--explain", flags.explain},
+                                         {"--quiet", flags.quiet}}) {
+    if (!is_given) continue;
+    throw input_error(
+        fmt::format("{}: with --list-ranks nothing is predicted; omit one of them", output));
+  }
+  print(rank_list(flags, flags.json, standard_output().width));
 }
 
 void run(const Flags& flags, const CommandLine& program) {
@@ -56,6 +72,7 @@ void run(const Flags& flags, const CommandLine& program) {
                  {"--export", flags.export_file, true},
                  {"--figure", flags.figure, true},
                  {"--layout-picture", flags.layout_picture, true}});
+  if (flags.list_ranks) return list_ranks(flags);
   const ModelFlags& model_flags = flags.costs.model;
   if (!schedule && model_flags.model && model_flags.cluster) {
     return plan_in_short(model_flags, flags.schedule, flags.memory_cap);
@@ -143,6 +160,7 @@ void set_up_predict(CommandLine& command) {
                 "draws layers, ranks, messages as text or SVG")
            .or_alone(LayoutOutput::printed),
        {"--explain", &flags->explain, "breaks down a model's time and memory"},
+       {"--list-ranks", &flags->list_ranks, "lists ranks, devices and groups; predicts nothing"},
        {"--json", &flags->json, "prints the result as one JSON object"},
        {"--quiet", &flags->quiet, "prints no report"}});
   command.show_first({"--schedule", "--stages", "--microbatches", "--model", "--cluster",

@@ -28,9 +28,9 @@ const FlagDescription* find_flag(const CommandDescription& command, std::string_
   return found == command.flags.end() ? nullptr : &*found;
 }
 
-// What the functions decide themselves.
+// What the functions decide themselves, or what would change the kind of answer.
 bool is_ours(const FlagDescription& flag) {
-  constexpr std::array<std::string_view, 3> ours{"--help", "--json", "--quiet"};
+  constexpr std::array<std::string_view, 4> ours{"--help", "--json", "--quiet", "--list-ranks"};
   return std::ranges::find(ours, flag.names.back()) != ours.end() ||
          (flag.names.back() == "--output" && flag.is_required);
 }
