@@ -27,7 +27,6 @@ constexpr DeepspeedReason reasons_of_deepspeed[] = {
     {"communication_data_type", "gradients are reduced as they are; give --gradient-bytes"},
     {"sparse_attention", "attention is causal and whole here"},
     {"compression_training", "not modelled"},
-    {"sequence_parallel_size", "sequences are whole on each device here"},
     {"prescale_gradients", ""},
 };
 
@@ -43,7 +42,7 @@ constexpr std::string_view harmless_in_deepspeed =
     "zero_optimization.ignore_unused zero_optimization.log_trace "
     "zero_optimization.elastic_checkpoint zero_optimization.memory_efficient "
     "zero_optimization.model_persistence activation_checkpointing. train_ data_types. "
-    "tensor_parallel. hybrid_engine. seed pipeline.";
+    "tensor_parallel. hybrid_engine. seed pipeline. expert_parallel. use_data_before_expert";
 
 class Deepspeed {
  public:
@@ -103,6 +102,12 @@ class Deepspeed {
       tensor_ = *tensor;
       imported_.add("--tensor-parallel", *tensor);
     }
+    contexts_ = number("sequence_parallel_size").value_or(1);
+    if (contexts_ > 1) {
+      imported_.add("--context-parallel", contexts_);
+      imported_.add("--context-parallel-type", "a2a");
+    }
+    read_experts();
     if (const auto stages = number("pipeline.stages")) {
       stages_ = *stages;
     } else if (zero_ >= 2) {
@@ -116,6 +121,15 @@ class Deepspeed {
           "zero_optimization.stage {}: DeepSpeed refuses it with a pipeline; give 0 or 1", zero_));
     }
     if (stages_) imported_.add("--stages", *stages_);
+  }
+
+  // Of layers that it replaces itself; those of deepspeed.moe.layer.MoE say it in Python.
+  void read_experts() {
+    const auto ranks = number("expert_parallel.autoep_size");
+    const auto split = number("expert_parallel.expert_tensor_parallel_size");
+    if (!is_on("expert_parallel.enabled")) return;
+    if (ranks && *ranks > 1) imported_.add("--expert-parallel", *ranks);
+    if (split.value_or(1) != tensor_) imported_.add("--expert-tensor-parallel", split.value_or(1));
   }
 
   void read_precision() {
@@ -147,12 +161,13 @@ class Deepspeed {
     auto passes = number("gradient_accumulation_steps");
     std::optional<std::int64_t> replicas;
     if (question_.devices && stages_) {
-      const std::int64_t each = *stages_ * tensor_;
+      const std::int64_t each = *stages_ * tensor_ * contexts_;
       if (*question_.devices % each != 0) {
         throw input_error(
-            fmt::format("{} devices are not a multiple of {} stages x {} "
-                        "tensor-parallel; give --devices that are",
-                        *question_.devices, *stages_, tensor_));
+            fmt::format("{} devices are not a multiple of {} stages x {} tensor-parallel{}; give "
+                        "--devices that are",
+                        *question_.devices, *stages_, tensor_,
+                        contexts_ > 1 ? fmt::format(" x {} context-parallel", contexts_) : ""));
       }
       replicas = *question_.devices / each;
     }
@@ -198,7 +213,7 @@ class Deepspeed {
     }
     replicas_ = replicas;
     if (replicas && stages_) {
-      imported_.devices = *replicas * *stages_ * tensor_;
+      imported_.devices = *replicas * *stages_ * tensor_ * contexts_;
     } else if (replicas) {
       imported_.add("--data-parallel", *replicas);
     } else {
@@ -216,7 +231,7 @@ class Deepspeed {
   void read_replicas() {
     const bool overlaps = is_on("zero_optimization.overlap_comm", zero_ == 3);
     const auto bucket = number("zero_optimization.reduce_bucket_size");
-    if (replicas_ == 1) return;
+    if (replicas_ == 1 && contexts_ == 1) return;
     if (zero_ > 0) imported_.add("--zero", zero_);
     const std::int64_t shards = settings_.integer_or("zero_optimization.mics_shard_size", -1, -1);
     if (shards > 0 && zero_ == 3) imported_.add("--shard-over", shards);
@@ -286,6 +301,7 @@ class Deepspeed {
   Imported imported_;
   int zero_ = 0;
   std::int64_t tensor_ = 1;
+  std::int64_t contexts_ = 1;  // ranks that share a sequence ("Ulysses")
   std::int64_t gradient_bytes_ = 4;
   std::optional<std::int64_t> stages_;
   std::optional<std::int64_t> replicas_;
