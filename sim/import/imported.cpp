@@ -48,15 +48,30 @@ std::string setting_name(std::string_view what) {
 }  // namespace
 
 const Model* known_model_like(const Model& model) {
+  const std::vector<BlockKind> kinds = shortest_kinds(model);
   for (const Model& known : known_models()) {
     Model like = model;
     like.name = known.name;
+    if (like.blocks == known.blocks && kinds == shortest_kinds(known)) like.kinds = known.kinds;
     if (!known.is_listed() && !known.has_positions()) {
       like.max_sequence_length = known.max_sequence_length;
     }
     if (like == known) return &known;
   }
   return nullptr;
+}
+
+std::vector<BlockKind> shortest_kinds(const Model& model) {
+  std::vector<BlockKind> kinds;
+  for (int block = 1; block <= model.blocks; ++block) kinds.push_back(model.kind_of(block));
+  const auto is_rest = [&](std::size_t length) {
+    const auto next = kinds.begin() + static_cast<std::ptrdiff_t>(length);
+    return std::equal(next, kinds.end(), kinds.begin());
+  };
+  std::size_t length = std::min<std::size_t>(1, kinds.size());
+  while (!is_rest(length)) ++length;
+  kinds.resize(length);
+  return kinds;
 }
 
 bool starts_with_any(std::string_view text, std::string_view beginnings) {

@@ -50,6 +50,8 @@ struct Imported {
 // The known model with these layers, or null. Names do not count; nor does the longest sequence,
 // unless there is a table of positions.
 const Model* known_model_like(const Model& model);
+// The kinds of its blocks, without what comes again and again to the end.
+std::vector<BlockKind> shortest_kinds(const Model& model);
 
 // Whether a text begins with one of several, which blanks separate.
 bool starts_with_any(std::string_view text, std::string_view beginnings);

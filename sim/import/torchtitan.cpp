@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/import/settings.h"
+#include "sim/import/torchtitan_flavors.h"
 #include "sim/schedule/family.h"
 #include "traces/base/decimal.h"
 #include "traces/base/error.h"
@@ -14,76 +15,12 @@
 namespace pipesim {
 namespace {
 
-// torchtitan/models/llama3/__init__.py and qwen3/__init__.py.
-struct Flavor {
-  std::string_view name, flavor;
-  std::int64_t blocks, hidden_size, heads, kv_heads, mlp_size;
-  std::int64_t vocabulary_size, rotary_base;
-  std::int64_t head_size = 0;  // of qwen3, which norms its heads
-  bool tied = false;
-  std::int64_t experts = 1;
-  std::int64_t experts_per_token = 1;
-};
-
-constexpr Flavor flavors[] = {
-    {"llama3", "debugmodel", 6, 256, 16, 16, 768, 2048, 500'000},
-    {"llama3", "8B", 32, 4096, 32, 8, 14336, 128256, 500'000},
-    {"llama3", "70B", 80, 8192, 64, 8, 28672, 128256, 500'000},
-    {"llama3", "405B", 126, 16384, 128, 8, 53248, 128256, 500'000},
-    {"qwen3", "debugmodel", 8, 256, 16, 8, 3072, 2048, 1'000'000, 128, true},
-    {"qwen3", "0.6B", 28, 1024, 16, 8, 3072, 151936, 1'000'000, 128, true},
-    {"qwen3", "1.7B", 28, 2048, 16, 8, 6144, 151936, 1'000'000, 128, true},
-    {"qwen3", "4B", 36, 2560, 32, 8, 9728, 151936, 1'000'000, 128},
-    {"qwen3", "8B", 36, 4096, 32, 8, 12288, 151936, 1'000'000, 128},
-    {"qwen3", "14B", 40, 5120, 40, 8, 17408, 151936, 1'000'000, 128},
-    {"qwen3", "32B", 64, 5120, 64, 8, 25600, 151936, 1'000'000, 128},
-    {"qwen3", "debugmodel_moe", 8, 256, 16, 8, 768, 2048, 1'000'000, 128, false, 64, 8},
-    {"qwen3", "30B-A3B", 48, 2048, 32, 4, 768, 151936, 1'000'000, 128, false, 128, 8},
-    {"qwen3", "235B-A22B", 94, 4096, 64, 4, 1536, 151936, 5'000'000, 128, false, 128, 8},
-};
-
-Model model_of(const Flavor& flavor, std::int64_t sequence) {
-  Model model{.name = fmt::format("{}-{}", flavor.name, flavor.flavor)};
-  model.shape_as(Architecture::llama);
-  model.blocks = flavor.blocks;
-  model.hidden_size = flavor.hidden_size;
-  model.heads = flavor.heads;
-  model.kv_heads = flavor.kv_heads;
-  model.mlp_size = flavor.mlp_size;
-  model.vocabulary_size = flavor.vocabulary_size;
-  model.rotary_base = flavor.rotary_base;
-  model.max_sequence_length = sequence;
-  model.tied_head = flavor.tied;
-  model.experts = flavor.experts;
-  model.experts_per_token = flavor.experts_per_token;
-  if (model.has_experts()) {
-    model.expert_size = flavor.mlp_size;
-    model.kinds = {BlockKind{.has_experts = true}};
-  }
-  if (flavor.head_size > 0) {
-    model.qk_norm = QkNorm::heads;
-    const bool is_usual = flavor.head_size * flavor.heads == flavor.hidden_size;
-    if (!is_usual) model.own_head_size = flavor.head_size;
-  }
-  return model;
-}
-
-// "8B_flex" is an "8B" with another attention kernel.
-std::string_view plain_flavor(std::string_view flavor) {
-  for (const std::string_view end : {"_flex_attn", "_varlen_attn", "_flex", "_varlen"}) {
-    if (flavor.ends_with(end)) return flavor.substr(0, flavor.size() - end.size());
-  }
-  return flavor;
-}
-
 struct TorchtitanReason {
   std::string_view path, why;
 };
 
 // Unless they are off, the default.
 constexpr TorchtitanReason torchtitan_reasons[] = {
-    {"parallelism.expert_parallel_degree", "every rank has all experts here"},
-    {"parallelism.expert_tensor_parallel_degree", "experts are split as all else is here"},
     {"training.dtype", "states have the software's bytes here"},
     {"training.enable_cpu_offload", "states stay on the device here"},
     {"parallelism.disable_loss_parallel", "the loss is split with the head here"},
@@ -98,7 +35,7 @@ constexpr std::string_view harmless_in_torchtitan =
     "job. profiling. metrics. optimizer. lr_scheduler. checkpoint. comm. validation. "
     "memory_estimation. experimental. debug. quantize. float8. mx. fault_tolerance. "
     "compile. training. activation_checkpoint. model. parallelism.context_parallel_ "
-    "parallelism.pipeline_parallel_expert parallelism.expert_parallel_comm "
+    "parallelism.pipeline_parallel_expert parallelism.expert_ "
     "parallelism.enable_compiled_autograd";
 
 class Torchtitan {
@@ -110,12 +47,15 @@ class Torchtitan {
     imported_.format = "TOML of torchtitan";
     tensor_ = settings_.integer_or("parallelism.tensor_parallel_degree", 1);
     stages_ = settings_.integer_or("parallelism.pipeline_parallel_degree", 1);
+    contexts_ = settings_.integer_or("parallelism.context_parallel_degree", 1, 1, 1 << 16);
     sequence_ = settings_.integer_or("training.seq_len", 2048, 1, 1 << 20);
     read_model();
     read_replicas();
     read_batch();
     read_pipeline();
     read_shards();
+    read_contexts();
+    read_experts();
     read_precision();
     read_recomputation();
     imported_.software = settings_.boolean_or("compile.enable", false) ||
@@ -137,10 +77,13 @@ class Torchtitan {
   void read_model() {
     const std::string name = settings_.text_or("model.name", "llama3");
     const std::string flavor = settings_.text_or("model.flavor", "debugmodel");
-    for (const Flavor& known : flavors) {
-      if (known.name == name && known.flavor == plain_flavor(flavor)) {
-        imported_.model = model_of(known, sequence_);
-      }
+    const Flavor* known = find_flavor(name, flavor);
+    if (known != nullptr) imported_.model = model_of(*known, sequence_);
+    if (known != nullptr && known->has_flex && contexts_ > 1) {
+      throw input_error(
+          fmt::format("parallelism.context_parallel_degree: torchtitan refuses it for {} {}, whose "
+                      "attention is another; give 1",
+                      name, flavor));
     }
     if (imported_.model) return;
     imported_.missing.push_back(
@@ -157,21 +100,16 @@ class Torchtitan {
     const auto given = settings_.find("parallelism.data_parallel_shard_degree");
     std::int64_t shards = given ? given->integer(-1, 1'000'000'000) : -1;
     if (shards == 0) given->fail("0 shards are none; give -1 for all ranks that are left, or 1");
-    const std::int64_t parts = settings_.integer_or("parallelism.context_parallel_degree", 1);
-    std::optional<std::int64_t> devices = question_.devices;
-    if (parts > 1) {
-      lacks("parallelism.context_parallel_degree",
-            fmt::format("sequences are whole on each device here: without, 1 of {} devices counts",
-                        parts));
-      if (devices) devices = *devices / parts;
-    }
-    const std::int64_t each = tensor_ * stages_ * copies;
+    const std::optional<std::int64_t> devices = question_.devices;
+    const std::int64_t each = tensor_ * contexts_ * stages_ * copies;
     if (shards < 0 && devices) {
       if (*devices % each != 0 || *devices < each) {
         throw input_error(
-            fmt::format("{} devices are not a multiple of {} tensor-parallel x {} "
-                        "pipeline ranks x {} copies; give --devices that are",
-                        *devices, tensor_, stages_, copies));
+            fmt::format("{} devices are not a multiple of {} tensor-parallel x {}{} pipeline ranks "
+                        "x {} copies; give --devices that are",
+                        *devices, tensor_,
+                        contexts_ > 1 ? fmt::format("{} context-parallel x ", contexts_) : "",
+                        stages_, copies));
       }
       shards = *devices / each;
     }
@@ -187,16 +125,18 @@ class Torchtitan {
     }
     const std::string reshard =
         settings_.text_or("parallelism.fsdp_reshard_after_forward", "default");
-    if (replicas_ == 1) return;
-    if (shards == 1) {
+    if (replicas_ == 1 && contexts_ == 1) return;
+    // Ranks that share sequences shard weights, too.
+    if (shards == 1 && contexts_ == 1) {
       imported_.add("--bucket-bytes", "100MB");  // as in models/llama3/infra/parallelize.py
       return;
     }
     imported_.add("--zero", 3);
-    if (copies > 1 && shards > 0) imported_.add("--shard-over", shards);
+    if (copies > 1 && shards > 0) imported_.add("--shard-over", shards * contexts_);
     if (copies > 1 && shards < 0) {
-      imported_.missing.push_back(
-          {"--shard-over", "replicas / parallelism.data_parallel_replicate_degree"});
+      imported_.missing.push_back({"--shard-over",
+                                   "replicas x context-parallel ranks / "
+                                   "parallelism.data_parallel_replicate_degree"});
     }
     const bool gathers_once = reshard == "never" || (reshard == "default" && stages_ > 1);
     imported_.add("--gather", gathers_once ? "once" : "pass");
@@ -357,6 +297,40 @@ class Torchtitan {
     }
   }
 
+  void read_contexts() {
+    const std::string method =
+        settings_.text_or("parallelism.context_parallel_rotate_method", "allgather");
+    const std::string balancer =
+        settings_.text_or("parallelism.context_parallel_load_balancer", "headtail");
+    if (contexts_ == 1) return;
+    imported_.add("--context-parallel", contexts_);
+    if (method != "allgather" && method != "alltoall") {
+      settings_.find("parallelism.context_parallel_rotate_method")
+          ->fail(unknown_name("method", method, {"allgather", "alltoall"}));
+    }
+    imported_.add("--context-parallel-type", method == "allgather" ? "gather" : "ring");
+    if (balancer != "headtail") {
+      approximates("parallelism.context_parallel_load_balancer",
+                   "ranks have a part of the beginning and one of the end here");
+    }
+  }
+
+  void read_experts() {
+    const std::int64_t ranks =
+        settings_.integer_or("parallelism.expert_parallel_degree", 1, 1, 1 << 16);
+    if (ranks == 1 || (imported_.model && !imported_.model->has_experts())) return;
+    const std::int64_t split = settings_.integer_or("parallelism.expert_tensor_parallel_degree", 1);
+    if (split != 1 && split != tensor_) {
+      settings_.find("parallelism.expert_tensor_parallel_degree")
+          ->fail("torchtitan takes 1, or parallelism.tensor_parallel_degree");
+    }
+    imported_.add("--expert-parallel", ranks);
+    if (split != tensor_) imported_.add("--expert-tensor-parallel", split);
+    const std::string backend =
+        settings_.text_or("parallelism.expert_parallel_comm_backend", "standard");
+    imported_.add("--expert-dispatch", backend == "deepep" ? "deduplicated" : "alltoall");
+  }
+
   void read_precision() {
     std::string precision =
         settings_.text_or("training.mixed_precision_param", "bfloat16") == "float32" ? "fp32"
@@ -441,6 +415,7 @@ class Torchtitan {
   Imported imported_;
   std::int64_t tensor_ = 1;
   std::int64_t stages_ = 1;
+  std::int64_t contexts_ = 1;  // ranks that share a sequence
   std::int64_t sequence_ = 1;
   std::int64_t micro_ = 1;                // sequences of a microbatch
   std::int64_t microbatches_ = 1;         // of a pass
@@ -448,15 +423,6 @@ class Torchtitan {
 };
 
 }  // namespace
-
-TorchtitanName torchtitan_name(const Model& model) {
-  for (const Flavor& flavor : flavors) {
-    Model known = model_of(flavor, model.max_sequence_length);
-    known.name = model.name;
-    if (known == model) return {std::string(flavor.name), std::string(flavor.flavor)};
-  }
-  return {};
-}
 
 std::vector<std::int64_t> torchtitan_layout(std::int64_t blocks, std::int64_t stages,
                                             std::int64_t first, std::int64_t last) {
