@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
+#include "sim/cost/estimate/recompute.h"
 #include "sim/cost/layout.h"
 #include "sim/import/arguments.h"
 #include "sim/import/megatron_reader.h"
@@ -23,6 +25,15 @@ constexpr std::array telling_arguments{"--num-layers",
                                        "--global-batch-size",
                                        "--tensor-model-parallel-size",
                                        "--pipeline-model-parallel-size"};
+
+// Of --recompute-modules, and what they are called here.
+struct MegatronModule {
+  std::string_view name, part;
+};
+constexpr MegatronModule megatron_modules[] = {
+    {"core_attn", "attention"},  {"layernorm", "norms"}, {"moe_act", "activation"},
+    {"mla_up_proj", "latent"},   {"mlp", "mlp"},         {"moe", "experts"},
+    {"shared_experts", "shared"}};
 
 bool is_telling(const ShellWord& word) {
   const std::string_view text(word.text);
@@ -74,13 +85,15 @@ class Megatron : private MegatronReader {
 
   void read() {
     imported_.format = "Megatron-LM arguments";
-    tensor_ = arguments_.integer_or("--tensor-model-parallel-size", 1);
-    stages_ = arguments_.integer_or("--pipeline-model-parallel-size", 1);
-    read_megatron_model(arguments_, question_, tensor_, imported_);
+    ranks_.tensor = count_of_ranks("--tensor-model-parallel-size");
+    ranks_.stages = count_of_ranks("--pipeline-model-parallel-size");
+    ranks_.contexts = count_of_ranks("--context-parallel-size");
+    read_megatron_model(arguments_, question_, ranks_.tensor, imported_);
     read_devices();
     read_batch();
     read_pipeline();
     read_shards();
+    read_megatron_spread(arguments_, imported_, ranks_);
     read_precision();
     read_recomputation();
     read_replicas();
@@ -99,16 +112,9 @@ class Megatron : private MegatronReader {
     if (const auto text = arguments_.text("--nnodes"); text && text->find(':') == text->npos) {
       nodes = arguments_.integer("--nnodes");
     }
-    const std::int64_t parts = arguments_.integer_or("--context-parallel-size", 1);
     std::optional<std::int64_t> all = question_.devices;
     if (!all && each && *each > 0) all = *each * nodes.value_or(1);
-    if (parts > 1) {
-      lacks("--context-parallel-size",
-            fmt::format("sequences are whole on each device here: without, 1 of {} devices counts",
-                        parts));
-      if (all) all = *all / parts;
-    }
-    const std::int64_t pipeline = tensor_ * stages_;
+    const std::int64_t pipeline = ranks_.tensor * ranks_.contexts * ranks_.stages;
     if (!all) {
       imported_.missing.push_back(
           {"--devices", "all there are, as WORLD_SIZE has them: replicas follow"});
@@ -116,13 +122,15 @@ class Megatron : private MegatronReader {
     }
     if (*all % pipeline != 0) {
       throw input_error(fmt::format(
-          "{} devices are not a multiple of {} tensor-parallel x {} pipeline ranks; give --devices "
-          "that are",
-          *all, tensor_, stages_));
+          "{} devices are not a multiple of {} tensor-parallel x {}{} pipeline ranks; give "
+          "--devices that are",
+          *all, ranks_.tensor,
+          ranks_.contexts > 1 ? fmt::format("{} context-parallel x ", ranks_.contexts) : "",
+          ranks_.stages));
     }
     imported_.devices = *all;
-    replicas_ = *all / pipeline;
-    asked_.replicas = *replicas_;
+    ranks_.replicas = *all / pipeline;
+    asked_.replicas = *ranks_.replicas;
   }
 
   void read_batch() {
@@ -173,12 +181,12 @@ class Megatron : private MegatronReader {
     if (per_chunk) {
       const std::int64_t all = blocks_or_fail("--num-layers-per-virtual-pipeline-stage") +
                                (counts_embedding ? 1 : 0) + (counts_head ? 1 : 0);
-      if (all % (stages_ * *per_chunk) != 0) {
+      if (all % (ranks_.stages * *per_chunk) != 0) {
         arguments_.fail("--num-layers-per-virtual-pipeline-stage",
-                        fmt::format("{} layers on {} stages are not a multiple of {}", all, stages_,
-                                    *per_chunk));
+                        fmt::format("{} layers on {} stages are not a multiple of {}", all,
+                                    ranks_.stages, *per_chunk));
       }
-      chunks = all / (stages_ * *per_chunk);
+      chunks = all / (ranks_.stages * *per_chunk);
     }
     if (const auto text = arguments_.text("--pipeline-model-parallel-layout")) {
       chunks = read_layout(*text);
@@ -191,14 +199,14 @@ class Megatron : private MegatronReader {
     } else if (imported_.model) {
       asked_.layers = imported_.model->blocks;
     }
-    asked_.stages = stages_;
+    asked_.stages = ranks_.stages;
     asked_.chunks = chunks;
     imported_.add("--schedule", chunks > 1 ? "interleaved" : "1f1b");
-    imported_.add("--stages", stages_);
+    imported_.add("--stages", ranks_.stages);
     if (chunks > 1) imported_.add("--virtual-stages", chunks);
     const auto group = arguments_.integer("--microbatch-group-size-per-virtual-pipeline-stage");
     if (group && chunks > 1) imported_.add("--group", *group);
-    asked_.group = group.value_or(stages_);
+    asked_.group = group.value_or(ranks_.stages);
     if (arguments_.is_set("--overlap-moe-expert-parallel-comm")) {
       if (chunks > 1) {
         imported_.add("--overlap-experts");
@@ -227,17 +235,17 @@ class Megatron : private MegatronReader {
     } catch (const Error& error) {
       arguments_.fail(name, error.what());
     }
-    if (stages % stages_ != 0) {
-      arguments_.fail(name, fmt::format("{} stages on {}", stages, plural(stages_, "rank")));
+    if (stages % ranks_.stages != 0) {
+      arguments_.fail(name, fmt::format("{} stages on {}", stages, plural(ranks_.stages, "rank")));
     }
-    return stages / stages_;
+    return stages / ranks_.stages;
   }
 
   std::string layout_with_ends(std::int64_t chunks, bool embedding, bool head) const {
     const char* name = embedding ? "--account-for-embedding-in-pipeline-split"
                                  : "--account-for-loss-in-pipeline-split";
     const std::int64_t all = blocks_or_fail(name) + (embedding ? 1 : 0) + (head ? 1 : 0);
-    const std::int64_t count = stages_ * chunks;
+    const std::int64_t count = ranks_.stages * chunks;
     if (all % count != 0) {
       arguments_.fail(name, fmt::format("{} layers are not a multiple of {}", all,
                                         plural(count, "virtual stage")));
@@ -245,6 +253,7 @@ class Megatron : private MegatronReader {
     std::vector<std::int64_t> layers(static_cast<std::size_t>(count), all / count);
     if (!embedding) ++layers.front();
     if (!head) ++layers.back();
+    layers.back() += imported_.model->prediction_depths;
     return layout_text(layers);
   }
 
@@ -256,10 +265,10 @@ class Megatron : private MegatronReader {
         first ? "--decoder-first-pipeline-num-layers" : "--decoder-last-pipeline-num-layers";
     const std::int64_t ends = (first ? 1 : 0) + (last ? 1 : 0);
     const std::int64_t left = blocks_or_fail(name) - first.value_or(0) - last.value_or(0);
-    const std::int64_t others = stages_ - ends;
+    const std::int64_t others = ranks_.stages - ends;
     const std::int64_t of_other = others > 0 ? left / others : 0;
     const bool fits = others >= 0 && left == of_other * others;
-    std::vector<std::int64_t> of_rank(static_cast<std::size_t>(stages_), of_other);
+    std::vector<std::int64_t> of_rank(static_cast<std::size_t>(ranks_.stages), of_other);
     if (first) of_rank.front() = *first;
     if (last) of_rank.back() = *last;
     std::vector<std::int64_t> layers;
@@ -267,24 +276,25 @@ class Megatron : private MegatronReader {
       for (const std::int64_t blocks : of_rank) {
         if (!fits || blocks < 1 || blocks % chunks != 0) {
           arguments_.fail(name, fmt::format("{} blocks can't be divided like this among {} of {}",
-                                            blocks_or_fail(name), plural(stages_, "rank"),
+                                            blocks_or_fail(name), plural(ranks_.stages, "rank"),
                                             plural(chunks, "chunk")));
         }
         layers.push_back(blocks / chunks);
       }
     }
     ++layers.front();
-    ++layers.back();
+    layers.back() += 1 + imported_.model->prediction_depths;
     return layout_text(layers);
   }
 
   void read_shards() {
-    if (tensor_ > 1) imported_.add("--tensor-parallel", tensor_);
+    if (ranks_.tensor > 1) imported_.add("--tensor-parallel", ranks_.tensor);
     const bool by_tokens = arguments_.is_set("--sequence-parallel");
-    if (by_tokens && tensor_ > 1) imported_.add("--sequence-parallel");
-    if (by_tokens && tensor_ == 1) imported_.without_effect.emplace_back("--sequence-parallel");
+    if (by_tokens && ranks_.tensor > 1) imported_.add("--sequence-parallel");
+    if (by_tokens && ranks_.tensor == 1)
+      imported_.without_effect.emplace_back("--sequence-parallel");
     const char* overlap = tensor_overlap(by_tokens);
-    if (tensor_ > 1) imported_.add("--tensor-overlap", overlap);
+    if (ranks_.tensor > 1) imported_.add("--tensor-overlap", overlap);
     if (arguments_.is_set("--cross-entropy-loss-fusion")) imported_.add("--fused-loss");
     if (arguments_.is_set("--no-gradient-accumulation-fusion")) imported_.add("--separate-sums");
   }
@@ -293,7 +303,7 @@ class Megatron : private MegatronReader {
   // run beside weight gradients.
   const char* tensor_overlap(bool by_tokens) {
     if (arguments_.is_set("--tp-comm-overlap")) {
-      if (!by_tokens || tensor_ == 1) {
+      if (!by_tokens || ranks_.tensor == 1) {
         arguments_.fail("--tp-comm-overlap",
                         "Megatron-LM takes it with --sequence-parallel over "
                         "several tensor-parallel ranks alone");
@@ -324,7 +334,7 @@ class Megatron : private MegatronReader {
       gradient_bytes_ = has_long_gradients ? 4 : 2;
       imported_.add("--gradient-bytes", gradient_bytes_);
     }
-    read_optimizer(has_16_bits, is_narrow);
+    read_optimizer(precision, is_narrow);
     read_attention();
   }
 
@@ -337,9 +347,13 @@ class Megatron : private MegatronReader {
     arguments_.fail(name, unknown_name("type", type, {"fp32", "bf16", "fp16", "fp8"}));
   }
 
-  void read_optimizer(bool has_16_bits, bool is_narrow) {
+  void read_optimizer(const std::string& precision, bool is_narrow) {
+    const bool has_16_bits = precision != "fp32";
     const std::string name = arguments_.text("--optimizer").value_or("adam");
-    const std::int64_t master = bytes_of_type("--main-params-dtype");
+    std::int64_t master = bytes_of_type("--main-params-dtype");
+    // Of 32 bits, those that the weights in bf16 have are not stored again
+    // (megatron/core/optimizer/distrib_optimizer.py, store_param_remainders).
+    if (precision == "bf16") master = std::min<std::int64_t>(master, 2);
     const std::int64_t moments =
         bytes_of_type("--exp-avg-dtype") + bytes_of_type("--exp-avg-sq-dtype");
     if (name == "sgd") {
@@ -389,24 +403,32 @@ class Megatron : private MegatronReader {
       arguments_.fail("--recompute-granularity",
                       fmt::format("{}; known: full, selective", quote(granularity)));
     }
-    std::vector<std::string> parts;
-    if (modules.empty()) parts.emplace_back("attention");
+    std::string text = modules.empty() ? "attention" : "";
     for (const std::string& module : modules) {
-      if (module == "core_attn") {
-        parts.emplace_back("attention");
-      } else if (module == "layernorm") {
-        parts.emplace_back("norms");
-      } else if (module == "moe_act") {
-        parts.emplace_back("activation");
-      } else {
+      const auto* found = std::ranges::find(megatron_modules, module, &MegatronModule::name);
+      if (found == std::end(megatron_modules)) {
         imported_.without_counterpart.push_back(
             {"--recompute-modules " + printable(module), "no such part is computed again here"});
+      } else if (!has_module(found->part)) {
+        imported_.without_effect.push_back("--recompute-modules " + module + ", of no block");
+      } else {
+        text += (text.empty() ? "" : ",") + std::string(found->part);
+      }
+      if (module == "moe_act" && imported_.model &&
+          imported_.model->blocks_with_experts() < imported_.model->blocks) {
+        approximates("--recompute-modules", "moe_act is of every MLP here");
       }
     }
-    if (parts.empty()) return;
-    std::string text = parts.front();
-    for (std::size_t i = 1; i < parts.size(); ++i) text += "," + parts[i];
-    imported_.add("--recompute", text == "attention" ? "selective" : text);
+    if (!text.empty()) imported_.add("--recompute", text == "attention" ? "selective" : text);
+  }
+
+  bool has_module(std::string_view part) const {
+    try {
+      if (imported_.model) check_recompute(parse_recompute(part), *imported_.model);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   // ---- Replicas
@@ -440,7 +462,7 @@ class Megatron : private MegatronReader {
                       "Megatron-LM takes it with --overlap-grad-reduce and "
                       "--use-distributed-optimizer alone");
     }
-    if (is_torch && stages_ > 1) {
+    if (is_torch && ranks_.stages > 1) {
       arguments_.fail("--use-torch-fsdp2",
                       "Megatron-LM refuses it with a pipeline; give "
                       "--use-distributed-optimizer");
@@ -448,7 +470,8 @@ class Megatron : private MegatronReader {
     const auto bucket = arguments_.integer("--ddp-bucket-size");
     const std::int64_t instances =
         arguments_.integer_or("--num-distributed-optimizer-instances", 1);
-    if (replicas_ == 1) {
+    const std::optional<std::int64_t> holders = ranks_.holders();
+    if (holders == 1 && ranks_.tensor == ranks_.split * ranks_.experts) {
       for (const char* name :
            {"--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"}) {
         if (arguments_.has(name)) {
@@ -460,12 +483,11 @@ class Megatron : private MegatronReader {
     if (zero > 0) imported_.add("--zero", zero);
     if (zero == 3) imported_.add("--gather", stays ? "once" : "pass");
     if (zero > 0 && instances > 1) {
-      if (replicas_ && *replicas_ % instances == 0) {
-        imported_.add("--shard-over", *replicas_ / instances);
-      } else if (replicas_) {
-        arguments_.fail(
-            "--num-distributed-optimizer-instances",
-            fmt::format("{} do not divide {}", instances, plural(*replicas_, "replica")));
+      if (holders && *holders % instances == 0) {
+        imported_.add("--shard-over", *holders / instances);
+      } else if (holders) {
+        arguments_.fail("--num-distributed-optimizer-instances",
+                        fmt::format("{} do not divide {}", instances, plural(*holders, "replica")));
       } else {
         imported_.missing.push_back(
             {"--shard-over", "replicas / --num-distributed-optimizer-instances"});
@@ -476,7 +498,7 @@ class Megatron : private MegatronReader {
       // The default is that of megatron/core/distributed/distributed_data_parallel.py.
       constexpr std::int64_t least = 40'000'000;
       constexpr std::int64_t of_replica = 1'000'000;
-      const std::int64_t usual = std::max(least, of_replica * replicas_.value_or(1));
+      const std::int64_t usual = std::max(least, of_replica * holders.value_or(1));
       if (reduces_early) {
         imported_.add("--bucket-bytes", bytes_flag(bucket.value_or(usual) * gradient_bytes_));
       }
@@ -503,10 +525,8 @@ class Megatron : private MegatronReader {
 
   ImportQuestion question_;
   MegatronShape asked_;
-  std::int64_t tensor_ = 1;
-  std::int64_t stages_ = 1;
+  MegatronRanks ranks_;
   std::int64_t gradient_bytes_ = 4;
-  std::optional<std::int64_t> replicas_;  // if the number of devices is known
 };
 
 }  // namespace

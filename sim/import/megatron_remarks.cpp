@@ -14,14 +14,6 @@ using MegatronReason = std::pair<std::string_view, std::string_view>;
 
 // Unless their value is 1, 0 or none, the defaults.
 constexpr MegatronReason unmodelled[] = {
-    {"--expert-model-parallel-size", "every rank has all experts here"},
-    {"--expert-tensor-parallel-size", "experts are split as all else is here"},
-    {"--hierarchical-context-parallel-sizes", "sequences are whole on each device here"},
-    {"--moe-shared-expert-intermediate-size", "experts that all tokens go to are not modelled"},
-    {"--moe-layer-freq", "all blocks are alike here"},
-    {"--mtp-num-layers", "multi-token prediction is not modelled"},
-    {"--window-size", "attention looks back over the whole sequence here"},
-    {"--window-attn-skip-freq", "attention looks back over the whole sequence here"},
     {"--decoder-num-layers", "there is one list of blocks here"},
     {"--encoder-num-layers", "there is one list of blocks here"},
     {"--hybrid-layer-pattern", "all blocks are attention and MLP here"},
@@ -41,11 +33,16 @@ constexpr MegatronReason unmodelled[] = {
     {"--yaml-cfg", "the file that it names is not read; give its arguments"},
     {"--spec", "layers of another definition are taken for Megatron-LM's own"},
     {"--attention-output-gate", "not modelled"},
+    {"--moe-latent-size", "experts read all of a token here"},
+    {"--hybrid-context-parallel", "each sequence is shared by as many ranks here"},
+    {"--experimental-attention-variant", "not modelled"},
     {"--layer-wise-optimizer", "not modelled"},
 };
 constexpr MegatronReason modelled_nearly[] = {
-    {"--moe-expert-capacity-factor", "tokens are spread evenly over experts here"},
-    {"--moe-pad-expert-input-to-capacity", "tokens are spread evenly over experts here"},
+    {"--moe-shared-expert-overlap", "shared experts run after the others' exchanges here"},
+    {"--mtp-use-repeated-layer", "each depth has weights of its own here"},
+    {"--no-rope-freq", "all blocks have the positions of the others here"},
+    {"--qk-l2-norm", "norms without parameters are not counted"},
     {"--rampup-batch-size", "the batch is what it grows to here"},
     {"--distribute-saved-activations", "a block's input is kept whole here"},
     {"--fp8-param-gather", "weights are gathered in their own precision here"},
@@ -67,17 +64,19 @@ constexpr MegatronReason modelled_nearly[] = {
 // alternative kernels for the same work.
 constexpr std::string_view harmless_arguments =
     "--adam- --adlr- --apply- --app- --async- --attention-softmax- --auto- --bias- "
-    "--calc- --calculate- --check- --ckpt- --clip- --config- --create- --cross-entropy- "
+    "--calc- --calculate- --check- --ckpt- --clip- --config- --cp-comm --create- --cross-entropy- "
     "--cuda-graph --data-cache --data-args --data-path --dataloader- --dataset- "
     "--ddp-average --ddp-pad --decoupled- --deterministic --disable- --dist-ckpt "
     "--distributed- --empty-unused --enable-experimental --enable-ft --enable-gloo "
     "--enable-msc --end- --eod- --eval- --exit- --external-cuda --finetune --fp16-lm "
     "--fp8-amax --fp8-interval --fp8-margin --fp8-recipe --fp32- --ft- --full-validation "
     "--hysteresis --inference- --init- --initial-loss --inprocess- --iteration --keep- "
-    "--lazy- --load --local-rank --log- --logging- --loss-scale --lr --make-vocab "
+    "--layernorm- --lazy- --load --local-rank --log- --logging- --loss-scale --lr --make-vocab "
     "--manual-gc --master --max-tokens --max_restarts --merge-file --mid-level --min-loss "
     "--min-lr --mock-data --moe-aux --moe-enable-deepep --moe-grouped-gemm "
-    "--moe-input-jitter --moe-permute --moe-per-layer --moe-router- --moe-token- "
+    "--moe-expert-capacity --moe-ffn --moe-flex --moe-input-jitter --moe-layer-freq "
+    "--moe-pad-expert --moe-permute --moe-per-layer --moe-router- --moe-shared-expert- "
+    "--moe-token- --mtp-detach --mtp-loss "
     "--moe-z-loss --monitor --muon- --no-check --no-create-attention --no-data-sharding "
     "--no-load --no-mmap --no-one-logger --no-python --no-query --no-save --no-scatter "
     "--no-weight --node-rank --node_rank --non-persistent --norm-epsilon --num-dataset "
@@ -90,7 +89,7 @@ constexpr std::string_view harmless_arguments =
     "--use-checkpoint --use-cpu-init --use-dist-ckpt --use-fused --use-legacy --use-mcore "
     "--use-mp-args --use-nccl-ub --use-one-sent --use-persistent --use-pytorch-profiler "
     "--use-rope-scaling --use-sharp --use-tokenizer --use-tp-pp-dp --valid-data "
-    "--vocab-extra --vocab-file --vocab-size --wandb --warmup --weight-decay --yarn- "
+    "--vocab-extra --vocab-file --vocab-size --wandb --warmup --weight-decay --window-attn --yarn- "
     "--log_dir --nproc --nnodes --role --module --head-lr --grad-reduce "
     "--gradient-accumulation --moe-router --ckpt --exclude --fim- --num-query";
 
@@ -98,8 +97,7 @@ constexpr std::string_view harmless_arguments =
 
 MegatronRemark megatron_remark(const Arguments::Argument& argument) {
   const std::string value = argument.values.empty() ? "" : argument.values.front().text;
-  const bool is_off =
-      value == "0" || value == "None" || (value == "1" && argument.name != "--mtp-num-layers");
+  const bool is_off = value == "0" || value == "1" || value == "None";
   const auto reason = [&](std::span<const MegatronReason> reasons) {
     const auto found = std::ranges::find(reasons, argument.name, &MegatronReason::first);
     return found == reasons.end() ? std::string_view() : found->second;
