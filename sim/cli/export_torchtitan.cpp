@@ -89,11 +89,17 @@ class TorchtitanExport {
   void add_parallelism() {
     table("parallelism");
     const std::int64_t replicas = space_.data_parallel(point_);
+    const std::int64_t contexts = training_.context_parallel;
+    const std::int64_t holders = replicas * contexts;
     const std::int64_t shards = point_.replicas.zero == 3
-                                    ? space_.shard_over(point_).value_or(static_cast<int>(replicas))
+                                    ? space_.shard_over(point_).value_or(static_cast<int>(holders))
                                     : 1;
-    add("data_parallel_replicate_degree", replicas / shards);
-    add("data_parallel_shard_degree", shards);
+    if (shards % contexts != 0) {
+      refuse("context-parallel ranks that do not shard weights", "--zero 3 --shard-over all");
+    }
+    add("data_parallel_replicate_degree", holders / shards);
+    add("data_parallel_shard_degree", shards / contexts);
+    add_spread();
     if (shards > 1) {
       add("fsdp_reshard_after_forward",
           quoted(point_.replicas.gather == Gather::once ? "never" : "always"));
@@ -112,6 +118,33 @@ class TorchtitanExport {
       add("pipeline_parallel_schedule_csv", quoted(csv_));
     }
     add_parts();
+  }
+
+  // How ranks share sequences and experts.
+  void add_spread() {
+    if (training_.context_parallel > 1) {
+      if (training_.context_exchange == ContextExchange::all_to_all) {
+        refuse("exchange of heads", "--context-parallel-type gather");
+      }
+      const bool is_ring = training_.context_exchange == ContextExchange::ring;
+      add("context_parallel_degree", training_.context_parallel);
+      add("context_parallel_rotate_method", quoted(is_ring ? "alltoall" : "allgather"));
+    }
+    if (!request_.model.has_experts()) return;
+    const int split = training_.split_experts();
+    const int ranks = training_.expert_parallel;
+    if (split != training_.tensor_parallel && (split != 1 || ranks == 1)) {
+      refuse("such --expert-tensor-parallel", "none");
+    }
+    if (ranks == 1) return;
+    if (training_.dispatch == Dispatch::all_gather) {
+      refuse("such --expert-dispatch", "--expert-dispatch alltoall");
+    }
+    add("expert_parallel_degree", ranks);
+    add("expert_tensor_parallel_degree", split);
+    if (training_.dispatch == Dispatch::deduplicated) {
+      add("expert_parallel_comm_backend", quoted("deepep"));
+    }
   }
 
   void add_parts() {

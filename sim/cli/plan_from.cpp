@@ -26,6 +26,8 @@ namespace {
 // Flags that make sense together alone, by decision.
 const std::vector<std::vector<std::string>> decisions{
     {"--tensor-parallel", "--sequence-parallel"},
+    {"--context-parallel"},
+    {"--expert-parallel", "--expert-tensor-parallel"},
     {"--stages"},
     {"--schedule", "--virtual-stages", "--group", "--overlap-experts"},
     {"--micro-batch-size"},
@@ -216,7 +218,8 @@ class Way {
          "pipeline"},
         {"--recompute- activation_checkpoint.", "recompute"},
         {"parallelism.data_parallel_ parallelism.fsdp_ training.global_batch "
-         "training.local_batch parallelism.tensor_parallel",
+         "training.local_batch parallelism.tensor_parallel --context-parallel --cp-comm "
+         "--expert-model --expert-tensor parallelism.context_parallel parallelism.expert_",
          "replicas"}};
     for (const auto& [beginnings, kind] : kinds) {
       if (starts_with_any(name, beginnings)) return std::string(kind);
@@ -231,7 +234,8 @@ class Way {
         "--microbatch-group --recompute- --tensor-model --sequence-parallel --tp-comm --no-async "
         "--micro-batch --use-distributed --overlap-grad --overlap-param --ddp-bucket "
         "--use-megatron-fsdp --use-custom --use-torch-fsdp2 --data-parallel-sharding "
-        "--num-distributed --ckpt-format parallelism. activation_checkpoint. training.local_batch "
+        "--num-distributed --ckpt-format --context-parallel --cp-comm --expert-model "
+        "--expert-tensor parallelism. activation_checkpoint. training.local_batch "
         "training.global_batch");
   }
 
@@ -367,7 +371,8 @@ PlanStart read_start(PlanFlags& flags) {
     const std::string value = value_in(values, name);
     return std::int64_t{value.empty() ? 1 : parse_count(value, name)};
   };
-  const std::int64_t each = count("--stages") * count("--tensor-parallel");
+  const std::int64_t each =
+      count("--stages") * count("--tensor-parallel") * count("--context-parallel");
   if (!model.devices && values.contains("--data-parallel")) {
     model.devices = std::to_string(each * count("--data-parallel"));
   }

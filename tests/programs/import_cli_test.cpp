@@ -66,6 +66,33 @@ TEST(ImportCommand, ReportsHaveTheSameCommand) {
   EXPECT_NE(report.find("\n  --master_addr localhost\n"), std::string::npos) << report;
 }
 
+// A published script of Mixtral 8x7B: each of 8 ranks has one expert of a block.
+TEST(ImportCommand, ExpertsFitWhereTheyAreSpread) {
+  const TemporaryFolder folder;
+  write_file(folder / "run.sh",
+             "torchrun --nproc_per_node 8 --nnodes 4 pretrain_gpt.py --num-layers 32 "
+             "--hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "
+             "--group-query-attention --num-query-groups 8 --swiglu --normalization RMSNorm "
+             "--disable-bias-linear --position-embedding-type rope --rotary-base 1000000 "
+             "--untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0 "
+             "--seq-length 4096 --max-position-embeddings 32768 --num-experts 8 "
+             "--moe-router-topk 2 --moe-token-dispatcher-type alltoall "
+             "--expert-model-parallel-size 8 --pipeline-model-parallel-size 4 "
+             "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather "
+             "--micro-batch-size 1 --global-batch-size 256 --vocab-size 32000 "
+             "--tokenizer-type NullTokenizer --bf16");
+  const std::string line = "import " + (folder / "run.sh") + " --cluster dgx-h100";
+  const Json imported = json_of(line);
+  EXPECT_EQ(imported["without_counterpart"], Json::array());
+  EXPECT_EQ(imported["approximated"], Json::array());
+  const std::string command = command_of(imported);
+  EXPECT_TRUE(command.starts_with("--model mixtral-8x7b ")) << command;
+  EXPECT_NE(command.find("--expert-parallel 8 "), std::string::npos) << command;
+  const Json predicted = json_of(command);
+  EXPECT_EQ(predicted["training"]["data_parallel"], 8);
+  EXPECT_LT(predicted["peak_memory_bytes"], 80'000'000'000);
+}
+
 TEST(ImportCommand, WritesModelsThatHaveNoName) {
   const TemporaryFolder folder;
   write_file(folder / "args.txt",
@@ -212,6 +239,47 @@ TEST(ExportedPlan, HasEveryOptionOfAScript) {
                                 asked["training"]["precision"].dump();
     EXPECT_TRUE(seen.emplace(outcome, options).second)
         << options << " is predicted as " << seen[outcome];
+  }
+}
+
+// A model's script, exported and read again, is the same model: of blocks of all kinds.
+TEST(ExportedPlan, HasTheModelOfAScript) {
+  const TemporaryFolder folder;
+  const std::string base =
+      "--num-layers 6 --hidden-size 256 --num-attention-heads 8 --seq-length 128 "
+      "--vocab-size 1024 --tokenizer-type NullTokenizer --micro-batch-size 1 "
+      "--global-batch-size 16 --pipeline-model-parallel-size 2 --bf16 --hidden-dropout 0 "
+      "--attention-dropout 0 ";
+  const std::string gated = base + "--swiglu --position-embedding-type rope ";
+  const std::string llama = gated + "--normalization RMSNorm --disable-bias-linear ";
+  const std::string experts = llama + "--num-experts 8 --moe-ffn-hidden-size 96 ";
+  for (const std::string& script :
+       {base, base + "--normalization RMSNorm", base + "--position-embedding-type none",
+        base + "--qk-layernorm --normalization RMSNorm --add-qkv-bias --disable-bias-linear",
+        base + "--quick-geglu --untie-embeddings-and-output-weights", gated,
+        llama + "--group-query-attention --num-query-groups 2 --kv-channels 64",
+        llama + "--window-size 31,0 --window-attn-skip-freq 2 --softmax-type learnable",
+        llama + "--mtp-num-layers 1 --rotary-base 500000",
+        llama + "--multi-latent-attention --q-lora-rank 96 --qk-layernorm",
+        experts + "--moe-router-topk 1 --moe-layer-freq 2",
+        experts + "--moe-layer-freq '[0]*2+[1]*4' --moe-router-num-groups 4 "
+                  "--moe-router-group-topk 2 --mtp-num-layers 1",
+        experts + "--moe-shared-expert-intermediate-size 192 --moe-shared-expert-gate"}) {
+    write_file(folder / "run.sh", script);
+    const std::string file = folder / "model.json";
+    const std::string flags = " --cluster dgx-h100 --devices 4 --write-model " + file;
+    const Json first = json_of("import " + (folder / "run.sh") + flags);
+    const Model model = find_model(file);
+    std::string line = "plan --objective memory --export megatron " + command_of(first);
+    for (const char* usual : {"--sequence-parallel off", "--recompute none", "--zero 0",
+                              "--shard-over all", "--overlap-gather off", "--tensor-parallel 1"}) {
+      line += std::string(" ") + usual;
+    }
+    write_file(folder / "exported.sh", output_of(line));
+    const Json second = json_of("import " + (folder / "exported.sh") + flags);
+    EXPECT_EQ(find_model(file), model) << script << second;
+    EXPECT_EQ(second["without_counterpart"], Json::array()) << script;
+    EXPECT_EQ(second["without_effect"], Json::array()) << script;
   }
 }
 
