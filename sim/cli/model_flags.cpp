@@ -184,9 +184,7 @@ TrainingRequest training_request(const ModelFlags& flags) {
         fmt::format("{} belongs to --model and --cluster; give both", first_model_flag(flags)));
   }
   if (!flags.model) {
-    std::vector<std::string> names;
-    for (const Model& model : known_models()) names.push_back(model.name);
-    refuse_missing("--model is missing: what is trained on the --cluster", names);
+    refuse_missing("--model is missing: what is trained on the --cluster", model_names());
   }
   if (!flags.cluster) {
     refuse_missing("--cluster is missing: what the --model is trained on", known_clusters());

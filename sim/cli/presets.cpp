@@ -7,6 +7,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cost/hardware/cluster.h"
 #include "sim/cost/model.h"
+#include "sim/cost/model_presets.h"
 #include "sim/input_pipeline/recommendation_model.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -63,21 +64,38 @@ std::string recommendation_table() {
   return table(rows, 1);
 }
 
+std::int64_t listed_width(const Model& model) {
+  return model.blocks_with_experts() < model.blocks ? model.mlp_size : model.expert_size;
+}
+
+// "256+1": routed experts, and as many as the shared ones are wide.
+std::string listed_experts(const Model& model) {
+  if (!model.has_experts()) return "-";
+  if (model.shared_size == 0) return std::to_string(model.experts);
+  return fmt::format("{}+{}", model.experts,
+                     (model.shared_size + model.expert_size - 1) / model.expert_size);
+}
+
 void list_models() {
   std::vector<Row> rows{
-      {"model", "parameters", "blocks", "hidden", "heads", "kv", "mlp", "experts", "context"}};
+      {"model", "size", "blocks", "hidden", "heads", "kv", "mlp", "experts", "context"}};
   for (const Model& model : known_models()) {
     const bool is_decoder = model.is_decoder();
     const bool has_blocks = !model.is_listed();
     rows.push_back({model.name, short_count(model.parameters()), or_dash(has_blocks, model.blocks),
                     or_dash(has_blocks, model.hidden_size), or_dash(is_decoder, model.heads),
-                    or_dash(is_decoder, model.kv_heads), or_dash(is_decoder, model.mlp_size),
-                    or_dash(model.has_experts(), model.experts),
+                    model.latent ? "mla" : or_dash(is_decoder, model.kv_heads),
+                    or_dash(is_decoder, listed_width(model)), listed_experts(model),
                     or_dash(has_blocks, model.max_sequence_length)});
   }
-  print(table(rows, 1) + "\n" + recommendation_table() +
-        "\n`pipesim models NAME` prints one as a file for --model; traces/FORMAT.md says\n"
-        "what its keys mean.\n");
+  print(
+      table(rows, 1) + "\n" + recommendation_table() +
+      wrap(
+          "\nSize: parameters. Kv: heads of keys and values; mla if all heads share a latent. Mlp: "
+          "the width of a dense one, or else of an expert. Experts: routed ones, and as many as "
+          "the shared ones are wide. Context: the default of --sequence-length. `pipesim models "
+          "NAME` prints one as a file for --model; traces/FORMAT.md says what its keys mean.\n",
+          standard_output().width));
 }
 
 // Numbers in the units below the heading.
@@ -156,10 +174,11 @@ void list_software() {
 }
 
 void print_model(const std::string& name) {
-  for (const Model& model : known_models()) {
-    if (model.name != name) continue;
-    print(to_json(model, 2) + "\n");
-    return;
+  for (const ModelPreset& preset : model_presets()) {
+    if (preset.name == name) return print(preset.text);
+  }
+  for (const std::string& known : model_names()) {
+    if (known == name) return print(to_json(find_model(name), 2) + "\n");
   }
   if (const auto model = find_recommendation_model(name)) {
     print(to_json(*model, 2) + "\n");

@@ -1,7 +1,12 @@
-// The models known by name. Sizes are in the order of each paper's table.
+// The models known by name: those below, with sizes in the order of each paper's table, and the
+// files in models.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "sim/cost/model.h"
+#include "sim/cost/model_presets.h"
 #include "traces/base/error.h"
 #include "traces/base/files.h"
 #include "traces/base/text.h"
@@ -102,9 +107,7 @@ Model mixtral() {
   return model;
 }
 
-}  // namespace
-
-const std::vector<Model>& known_models() {
+const std::vector<Model>& models_in_code() {
   static const std::vector<Model> models{
       gpt("gpt-mini", 8, 128, 4),
       llama("llama-mini", 8, 128, 352, 4, 2, 256, 256),
@@ -155,9 +158,25 @@ const std::vector<Model>& known_models() {
   return models;
 }
 
+Model parse_preset(const ModelPreset& preset) {
+  return parse_model(preset.text, std::string(preset.name) + ".json");
+}
+
+}  // namespace
+
+const std::vector<Model>& known_models() {
+  static const std::vector<Model> models = [] {
+    std::vector<Model> all = models_in_code();
+    std::ranges::transform(model_presets(), std::back_inserter(all), parse_preset);
+    return all;
+  }();
+  return models;
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const Model& model : known_models()) names.push_back(model.name);
+  for (const Model& model : models_in_code()) names.push_back(model.name);
+  for (const ModelPreset& preset : model_presets()) names.emplace_back(preset.name);
   return names;
 }
 
@@ -165,8 +184,11 @@ Model find_model(const std::string& name_or_file, std::vector<std::string>* note
   if (name_or_file.ends_with(".json") || name_or_file.find('/') != std::string::npos) {
     return parse_model(read_file(name_or_file), name_or_file, notes);
   }
-  for (const Model& model : known_models()) {
+  for (const Model& model : models_in_code()) {
     if (model.name == name_or_file) return model;
+  }
+  for (const ModelPreset& preset : model_presets()) {
+    if (preset.name == name_or_file) return parse_preset(preset);
   }
   std::vector<std::string> names = model_names();
   constexpr std::size_t most = 5;

@@ -181,7 +181,7 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
-// The models known by name.
+// The models known by name. The first call reads those that are files.
 const std::vector<Model>& known_models();
 std::vector<std::string> model_names();
 

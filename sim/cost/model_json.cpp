@@ -463,6 +463,7 @@ Model read_own(const JsonCursor& root) {
   members.format("pipesim-model", 1);
   Model model{.name = root.file()};
   members.optional("name", [&](const JsonCursor& value) { model.name = value.string(); });
+  members.optional("source", [](const JsonCursor& value) { value.string(); });  // for readers
   model.architecture = read_architecture(members.required("architecture"));
   if (model.is_listed()) {
     read_list(members, model);
