@@ -6,10 +6,6 @@
 namespace pipesim {
 namespace {
 
-std::int64_t norm_parameters(const Model& model, std::int64_t width) {
-  return (model.norm_kind == NormKind::layer ? 2 : 1) * width;
-}
-
 // A product from `inputs` to `outputs` numbers.
 std::int64_t linear(std::int64_t inputs, std::int64_t outputs, bool has_bias) {
   return inputs * outputs + (has_bias ? outputs : 0);
@@ -17,7 +13,7 @@ std::int64_t linear(std::int64_t inputs, std::int64_t outputs, bool has_bias) {
 
 std::int64_t latent_parameters(const Model& model, const LatentAttention& latent) {
   const std::int64_t h = model.hidden_size;
-  const auto through = [&](std::int64_t rank) { return norm_parameters(model, rank); };
+  const auto through = [&](std::int64_t rank) { return model.norm_parameters(rank); };
   const std::int64_t queries = latent.query_rank > 0
                                    ? h * latent.query_rank + through(latent.query_rank) +
                                          latent.query_rank * model.attention_size()
@@ -33,8 +29,9 @@ std::int64_t attention_parameters(const Model& model) {
   std::int64_t sum = model.latent ? latent_parameters(model, *model.latent)
                                   : linear(h, heads + 2 * kv, model.biases.qkv);
   sum += linear(model.output_size(), h, model.biases.attention_output);
-  if (model.qk_norm == QkNorm::heads) sum += 2 * model.head_size();
-  if (model.qk_norm == QkNorm::whole) sum += heads + kv;
+  sum += model.qk_norm_parameters(heads, kv);
+  if (model.has_inner_norms) sum += model.norm_parameters(model.output_size());
+  if (model.has_attention_gate) sum += h * model.output_size();
   return sum + (model.has_sinks ? model.heads : 0);
 }
 
@@ -48,8 +45,11 @@ std::int64_t mlp_parameters(const Model& model, std::int64_t width) {
 std::int64_t block_parameters(const Model& model, const BlockKind& kind, std::int64_t experts) {
   const std::int64_t h = model.hidden_size;
   if (model.architecture == Architecture::mlp) return h * h + h;
-  const std::int64_t common = model.norms * norm_parameters(model, h) + attention_parameters(model);
-  if (!kind.has_experts) return common + mlp_parameters(model, model.mlp_size);
+  const std::int64_t common = model.norms * model.norm_parameters(h) + attention_parameters(model);
+  if (!kind.has_experts) {
+    return common + mlp_parameters(model, model.mlp_size) +
+           (model.has_inner_norms ? model.norm_parameters(model.mlp_size) : 0);
+  }
   const std::int64_t shared = model.shared_size > 0 ? mlp_parameters(model, model.shared_size) +
                                                           (model.has_shared_gate ? h : 0)
                                                     : 0;
@@ -61,7 +61,7 @@ std::int64_t block_parameters(const Model& model, const BlockKind& kind, std::in
 // before the head, which is the model's (DeepSeek-AI, arXiv 2412.19437, section 2.2).
 std::int64_t prediction_parameters_of(const Model& model, std::int64_t experts) {
   const std::int64_t h = model.hidden_size;
-  return 2 * h * h + 3 * norm_parameters(model, h) +
+  return 2 * h * h + 3 * model.norm_parameters(h) +
          block_parameters(model, model.kind_of(static_cast<int>(model.blocks)), experts);
 }
 
@@ -98,8 +98,29 @@ void Model::shape_as(Architecture given) {
   norm_kind = is_llama ? NormKind::rms : NormKind::layer;
   biases = {!is_llama, !is_llama, !is_llama, false, false};
   norms = 2;
-  is_parallel = has_embedding_norm = has_sinks = false;
+  is_parallel = has_embedding_norm = has_inner_norms = has_sinks = has_attention_gate = false;
   qk_norm = QkNorm::none;
+}
+
+std::int64_t Model::norm_parameters(std::int64_t width) const {
+  switch (norm_kind) {
+    case NormKind::layer: return 2 * width;
+    case NormKind::layer_unbiased:
+    case NormKind::rms: return width;
+    case NormKind::unscaled: break;
+  }
+  return 0;
+}
+
+std::int64_t Model::qk_norm_parameters(std::int64_t queries, std::int64_t keys) const {
+  switch (qk_norm) {
+    case QkNorm::heads: return 2 * head_size();
+    case QkNorm::layer: return 4 * head_size();
+    case QkNorm::whole: return queries + keys;
+    case QkNorm::none:
+    case QkNorm::unscaled: break;
+  }
+  return 0;
 }
 
 std::int64_t Model::blocks_with_experts() const {
@@ -124,13 +145,13 @@ std::int64_t Model::layer_parameters(int layer) const {
   const std::int64_t words = vocabulary_size * hidden_size;
   if (is_embedding(layer)) {
     return words + (has_positions() ? (max_sequence_length + extra_positions) * hidden_size : 0) +
-           (has_embedding_norm ? norm_parameters(*this, hidden_size) : 0);
+           (has_embedding_norm ? norm_parameters(hidden_size) : 0);
   }
   if (is_block(layer)) return block_parameters(*this, kind_of(layer), experts);
   if (is_prediction(layer)) return prediction_parameters_of(*this, experts);
   if (architecture == Architecture::mlp) return words;
   // A last norm.
-  return words + norm_parameters(*this, hidden_size) + (biases.head ? vocabulary_size : 0);
+  return words + norm_parameters(hidden_size) + (biases.head ? vocabulary_size : 0);
 }
 
 std::int64_t Model::parameters() const {

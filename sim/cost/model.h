@@ -46,11 +46,14 @@ enum class NormKind : std::uint8_t {
   layer,           // LayerNorm: a scale and a bias
   layer_unbiased,  // its scale alone
   rms,             // RMSNorm: a scale
+  unscaled,        // no parameters
 };
 enum class QkNorm : std::uint8_t {
   none,
-  heads,  // each head of queries, and of keys, by one scale of a head's size
-  whole,  // all queries together, and all keys
+  heads,     // each head of queries, and of keys, by one scale of a head's size
+  layer,     // the same with a bias
+  whole,     // a scale for each number of all queries, and of all keys
+  unscaled,  // no parameters
 };
 enum class Positions : std::uint8_t {
   table,   // learned, added to the embedding
@@ -130,8 +133,10 @@ struct Model {
   std::int64_t norms = 2;
   bool is_parallel = false;  // attention and MLP read the same input, and are added together
   bool has_embedding_norm = false;
-  QkNorm qk_norm = QkNorm::none;  // RMS norms of queries and keys
-  bool has_sinks = false;         // a number per head that takes part in each softmax
+  bool has_inner_norms = false;     // of what attention's output, and the MLP's last product, read
+  QkNorm qk_norm = QkNorm::none;    // of queries and keys
+  bool has_sinks = false;           // a number per head that takes part in each softmax
+  bool has_attention_gate = false;  // made of the input, it scales what the heads make
 
   // The kinds of the blocks, in order, over and over until each has one.
   std::vector<BlockKind> kinds{BlockKind{}};
@@ -168,6 +173,9 @@ struct Model {
   std::int64_t attention_size() const { return heads * head_size(); }  // of all heads' queries
   std::int64_t output_size() const { return heads * value_size(); }    // of what they make
   std::int64_t kv_size() const { return kv_heads * head_size(); }
+  std::int64_t norm_parameters(std::int64_t width) const;
+  // Of norms of so many queries' numbers and keys'.
+  std::int64_t qk_norm_parameters(std::int64_t queries, std::int64_t keys) const;
   // Of a block's dense MLP if there are such blocks, else of an expert.
   std::int64_t widest_mlp() const { return std::max({mlp_size, expert_size, shared_size}); }
   std::string layer_name(int layer) const;  // "embedding", "block 3", "prediction 0", "head"

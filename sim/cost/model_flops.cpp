@@ -8,7 +8,7 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 // Weights of the products that a token goes through.
 double attention_weights(const Model& model) {
   const double h = number(model.hidden_size);
-  const double output = h * number(model.output_size());
+  const double output = (model.has_attention_gate ? 2 : 1) * h * number(model.output_size());
   if (!model.latent) return output + h * number(model.attention_size() + 2 * model.kv_size());
   const LatentAttention& latent = *model.latent;
   const double queries = latent.query_rank > 0

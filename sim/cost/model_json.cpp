@@ -63,8 +63,12 @@ constexpr Named<Positions> position_names[] = {
     {Positions::table, "table"}, {Positions::rotary, "rotary"}, {Positions::none, "none"}};
 constexpr Named<NormKind> norm_names[] = {{NormKind::layer, "layer"},
                                           {NormKind::layer_unbiased, "layer_unbiased"},
-                                          {NormKind::rms, "rms"}};
-constexpr Named<QkNorm> qk_norm_names[] = {{QkNorm::heads, "heads"}, {QkNorm::whole, "whole"}};
+                                          {NormKind::rms, "rms"},
+                                          {NormKind::unscaled, "unscaled"}};
+constexpr Named<QkNorm> qk_norm_names[] = {{QkNorm::heads, "heads"},
+                                           {QkNorm::layer, "layer"},
+                                           {QkNorm::whole, "whole"},
+                                           {QkNorm::unscaled, "unscaled"}};
 constexpr Named<bool Biases::*> bias_names[] = {{&Biases::qkv, "qkv"},
                                                 {&Biases::attention_output, "attention_output"},
                                                 {&Biases::mlp, "mlp"},
@@ -199,9 +203,11 @@ void read_differences(JsonMembers& members, Model& model) {
     model.norms = value.integer(1, 4);
     if (model.norms == 3) value.fail("a block has 1, 2 or 4 norms");
   });
-  model.is_parallel = members.boolean_or("parallel", false);
-  model.has_embedding_norm = members.boolean_or("embedding_norm", false);
-  model.has_sinks = members.boolean_or("sinks", false);
+  model.is_parallel = members.boolean_or("parallel", model.is_parallel);
+  model.has_embedding_norm = members.boolean_or("embedding_norm", model.has_embedding_norm);
+  model.has_inner_norms = members.boolean_or("inner_norms", model.has_inner_norms);
+  model.has_sinks = members.boolean_or("sinks", model.has_sinks);
+  model.has_attention_gate = members.boolean_or("attention_gate", model.has_attention_gate);
   members.optional("biases", [&](const JsonCursor& list) {
     model.biases = {false, false, false, false, false};
     for (const JsonCursor& one : list.array()) {
@@ -391,7 +397,9 @@ void put_differences(const Model& model, Json& json) {
   if (model.norms != usual.norms) json["norms"] = model.norms;
   if (model.is_parallel) json["parallel"] = true;
   if (model.has_embedding_norm) json["embedding_norm"] = true;
+  if (model.has_inner_norms) json["inner_norms"] = true;
   if (model.has_sinks) json["sinks"] = true;
+  if (model.has_attention_gate) json["attention_gate"] = true;
   const bool is_llama = model.architecture == Architecture::llama;
   if (is_llama && model.biases == Biases{.qkv = true}) {
     json["qkv_bias"] = true;
@@ -401,8 +409,11 @@ void put_differences(const Model& model, Json& json) {
       if (model.biases.*bias) json["biases"].push_back(std::string(name));
     }
   }
-  if (model.qk_norm == QkNorm::heads) json["qk_norm"] = true;
-  if (model.qk_norm == QkNorm::whole) json["qk_norm"] = "whole";
+  if (model.qk_norm == QkNorm::heads) {
+    json["qk_norm"] = true;
+  } else if (model.qk_norm != QkNorm::none) {
+    json["qk_norm"] = name_of(model.qk_norm, qk_norm_names);
+  }
 }
 
 void put_block(const Model& model, Json& json) {

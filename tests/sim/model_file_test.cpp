@@ -2,7 +2,9 @@
 // many parameters their layers have.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
+#include <random>
 #include <set>
 
 #include "sim/cost/model.h"
@@ -57,75 +59,193 @@ TEST(ModelFile, MegatronModelsAreAsLargeAsTheirPapersSay) {
   }
 }
 
-// Every matrix and vector of a block as they are written down one by one: where
-// a token goes, and in experts that it does not go to.
-struct Sizes {
+// Every matrix and vector of a layer as they are written down one by one: where a token goes, and
+// in experts that it does not go to.
+class Sizes {
+ public:
+  explicit Sizes(const Model& model) : model_(model) {}
+
   std::int64_t used = 0;
   std::int64_t idle = 0;
+
+  void linear(std::int64_t inputs, std::int64_t outputs, bool has_bias, bool is_used = true) {
+    (is_used ? used : idle) += inputs * outputs;
+    if (has_bias) (is_used ? used : idle) += outputs;
+  }
+  void norm(std::int64_t width) {
+    if (model_.norm_kind != NormKind::unscaled) used += width;
+    if (model_.norm_kind == NormKind::layer) used += width;
+  }
+
+  void block(const BlockKind& kind) {
+    const std::int64_t h = model_.hidden_size;
+    if (model_.architecture == Architecture::mlp) {
+      linear(h, h, true);
+      return;
+    }
+    for (int i = 0; i < model_.norms; ++i) norm(h);
+    attention();
+    if (!kind.has_experts) {
+      mlp(model_.mlp_size, true);
+      if (model_.has_inner_norms) norm(model_.mlp_size);
+      return;
+    }
+    linear(h, model_.experts, model_.biases.router);
+    if (model_.shared_size > 0) mlp(model_.shared_size, true);
+    if (model_.has_shared_gate) linear(h, 1, false);
+    for (int i = 0; i < model_.experts; ++i) mlp(model_.expert_size, i < model_.experts_per_token);
+  }
+
+ private:
+  void attention() {
+    const std::int64_t h = model_.hidden_size;
+    std::int64_t made = 0;  // of each head
+    if (const auto& latent = model_.latent) {
+      const std::int64_t query = latent->plain_size + latent->rotary_size;
+      made = latent->value_size;
+      if (latent->query_rank > 0) {
+        linear(h, latent->query_rank, false);
+        norm(latent->query_rank);
+      }
+      linear(h, latent->kv_rank, false);
+      linear(h, latent->rotary_size, false);
+      norm(latent->kv_rank);
+      for (int head = 0; head < model_.heads; ++head) {
+        linear(latent->query_rank > 0 ? latent->query_rank : h, query, false);
+        linear(latent->kv_rank, latent->plain_size, false);
+        linear(latent->kv_rank, latent->value_size, false);
+      }
+    } else {
+      made = model_.own_head_size.value_or(h / model_.heads);
+      for (int head = 0; head < model_.heads; ++head) linear(h, made, model_.biases.qkv);
+      for (int head = 0; head < 2 * model_.kv_heads; ++head) linear(h, made, model_.biases.qkv);
+    }
+    linear(model_.heads * made, h, model_.biases.attention_output);
+    if (model_.has_attention_gate) linear(h, model_.heads * made, false);
+    if (model_.has_inner_norms) norm(model_.heads * made);
+    if (model_.has_sinks) used += model_.heads;
+    const std::int64_t query = model_.head_size();
+    if (model_.qk_norm == QkNorm::heads) used += 2 * query;
+    if (model_.qk_norm == QkNorm::layer) used += 2 * query + 2 * query;
+    if (model_.qk_norm == QkNorm::whole) used += (model_.heads + model_.kv_heads) * query;
+  }
+  void mlp(std::int64_t width, bool is_used) {
+    const std::int64_t h = model_.hidden_size;
+    linear(h, width, model_.biases.mlp, is_used);
+    if (model_.is_gated) linear(h, width, model_.biases.mlp, is_used);
+    linear(width, h, model_.biases.mlp, is_used);
+  }
+
+  const Model& model_;
 };
 
-Sizes block_sizes(const Model& model) {
-  const std::int64_t h = model.hidden_size;
-  const std::int64_t f = model.mlp_size;
-  if (model.architecture == Architecture::mlp) return {.used = h * h + h};
-  Sizes sizes;
-  const bool has_biases = model.architecture == Architecture::gpt;
-  const auto linear = [&](std::int64_t inputs, std::int64_t outputs) {
-    return inputs * outputs + (has_biases ? outputs : 0);
+// Some model that a file can say, with any of the keys.
+Model random_model(std::mt19937& random) {
+  const auto any = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
   };
-  const std::int64_t norm = has_biases ? 2 * h : h;
-  sizes.used += norm;
-  for (std::int64_t head = 0; head < model.heads; ++head) {
-    sizes.used += linear(h, h / model.heads);  // its queries
-    if (head < model.kv_heads) sizes.used += 2 * linear(h, h / model.heads);
+  const auto coin = [&] { return any(0, 1) == 1; };
+  Model model{.name = "random"};
+  model.shape_as(coin() ? Architecture::llama : Architecture::gpt);
+  model.blocks = any(1, 7);
+  model.heads = any(1, 3) * 2;
+  model.hidden_size = model.heads * any(1, 4) * 2;
+  model.kv_heads = coin() ? model.heads : model.heads / 2;
+  if (coin()) model.own_head_size = model.hidden_size / model.heads + 2;
+  if (any(0, 3) == 0) {
+    model.latent = {any(0, 9), any(1, 9), any(1, 9), any(1, 4) * 2, any(1, 9)};
+    model.kv_heads = model.heads;
+    model.own_head_size.reset();
   }
-  if (model.biases.qkv) sizes.used += h / model.heads * (model.heads + 2 * model.kv_heads);
-  sizes.used += linear(h, h);
-  sizes.used += norm;
-  if (model.experts > 1) sizes.used += h * model.experts;
-  for (std::int64_t expert = 0; expert < model.experts; ++expert) {
-    std::int64_t size = linear(h, f) + linear(f, h);
-    if (model.architecture == Architecture::llama) size += linear(h, f);  // the gate
-    (expert < model.experts_per_token ? sizes.used : sizes.idle) += size;
+  model.mlp_size = any(1, 40);
+  model.vocabulary_size = any(1, 90);
+  model.max_sequence_length = any(1, 90);
+  model.tied_head = coin();
+  model.dropout_ppm = any(0, 9) * 1000;
+  model.is_gated = coin();
+  model.positions = static_cast<Positions>(any(0, 2));
+  model.norm_kind = static_cast<NormKind>(any(0, 3));
+  model.qk_norm = static_cast<QkNorm>(any(0, 4));
+  model.biases = {coin(), coin(), coin(), coin(), coin()};
+  model.norms = std::array{1, 2, 4}[static_cast<std::size_t>(any(0, 2))];
+  model.is_parallel = coin();
+  model.has_embedding_norm = coin();
+  model.has_inner_norms = coin();
+  model.has_sinks = coin();
+  model.has_attention_gate = coin();
+  model.prediction_depths = any(0, 2);
+  if (model.positions == Positions::rotary) model.rotary_base = any(1, 1'000'000);
+  if (model.positions == Positions::table && model.architecture == Architecture::gpt) {
+    model.extra_positions = any(0, 3);
   }
-  return sizes;
+  if (coin()) {
+    model.experts = any(1, 4) * 2;
+    model.experts_per_token = any(1, model.experts);
+    model.expert_size = any(1, 20);
+    model.shared_size = coin() ? any(1, 20) : 0;
+    model.has_shared_gate = model.shared_size > 0 && coin();
+    if (coin()) {
+      model.expert_groups = 2;
+      model.groups_per_token = any(1, 2);
+    }
+  }
+  model.kinds.clear();
+  for (std::int64_t i = any(1, model.blocks); i > 0; --i) {
+    BlockKind& kind = model.kinds.emplace_back();
+    kind.has_experts = model.experts > 1 && coin();
+    if (coin()) (coin() ? kind.window : kind.chunk) = any(1, 50);
+  }
+  return model;
 }
 
 TEST(ModelFile, ParametersAreThoseOfEveryMatrix) {
-  for (const Architecture architecture :
-       {Architecture::gpt, Architecture::llama, Architecture::mlp}) {
-    for (const std::int64_t kv_heads : {1, 2, 6}) {
-      for (const std::int64_t experts : {1, 2, 5}) {
-        for (const bool tied : {false, true}) {
-          Model model{.name = "small"};
-          model.shape_as(architecture);
-          model.blocks = 3;
-          model.hidden_size = 24;
-          model.heads = 6;
-          model.kv_heads = kv_heads;
-          model.mlp_size = 17;
-          model.experts = experts;
-          model.experts_per_token = (experts + 1) / 2;
-          model.vocabulary_size = 11;
-          model.max_sequence_length = 7;
-          model.tied_head = tied;
-          model.biases.qkv = architecture == Architecture::llama && tied;
-          const Sizes block = block_sizes(model);
-          const std::int64_t positions = architecture == Architecture::llama ? 0 : 7 * 24;
-          std::int64_t norm = 24;
-          if (architecture == Architecture::gpt) norm = 48;
-          if (architecture == Architecture::mlp) norm = 0;
-          EXPECT_EQ(model.layer_parameters(0), 11 * 24 + positions);
-          EXPECT_EQ(model.layer_parameters(4), 11 * 24 + norm);
-          for (const int layer : {1, 2, 3}) {
-            EXPECT_EQ(model.layer_parameters(layer), block.used + block.idle);
-          }
-          const std::int64_t ends = 11 * 24 * (tied ? 1 : 2) + positions + norm;
-          EXPECT_EQ(model.parameters(), ends + 3 * (block.used + block.idle));
-          EXPECT_EQ(model.active_parameters(), ends + 3 * block.used);
-        }
-      }
+  std::mt19937 random(7);
+  for (int i = 0; i < 400; ++i) {
+    Model model = random_model(random);
+    if (i % 10 == 0) {
+      model = Model{.name = "mlp", .blocks = 3, .hidden_size = 24, .tied_head = i % 20 == 0};
+      model.shape_as(Architecture::mlp);
     }
+    const std::string written = to_json(model);
+    const std::int64_t h = model.hidden_size;
+    Sizes first(model);
+    first.used += model.vocabulary_size * h;
+    if (model.positions == Positions::table) {
+      first.used += (model.max_sequence_length + model.extra_positions) * h;
+    }
+    if (model.has_embedding_norm) first.norm(h);
+    EXPECT_EQ(model.layer_parameters(0), first.used) << written;
+    Sizes last(model);
+    last.linear(h, model.vocabulary_size, model.biases.head);
+    if (model.architecture != Architecture::mlp) last.norm(h);
+    EXPECT_EQ(model.layer_parameters(model.layers() - 1), last.used) << written;
+    Sizes all(model);
+    for (int block = 0; block < model.blocks; ++block) {
+      Sizes own(model);
+      own.block(model.kinds[static_cast<std::size_t>(block) % model.kinds.size()]);
+      EXPECT_EQ(model.layer_parameters(1 + block), own.used + own.idle) << written;
+      all.used += own.used;
+      all.idle += own.idle;
+    }
+    all.used += first.used + last.used - (model.tied_head ? model.vocabulary_size * h : 0);
+    EXPECT_EQ(model.parameters(), all.used + all.idle) << written;
+    EXPECT_EQ(model.active_parameters(), all.used) << written;
+    Sizes prediction(model);
+    prediction.block(model.kind_of(static_cast<int>(model.blocks)));
+    prediction.linear(2 * h, h, false);
+    for (int norm = 0; norm < 3; ++norm) prediction.norm(h);
+    EXPECT_EQ(model.prediction_parameters(),
+              model.prediction_depths * (prediction.used + prediction.idle))
+        << written;
+  }
+}
+
+TEST(ModelFile, WhatIsWrittenIsReadAgain) {
+  std::mt19937 random(8);
+  for (int i = 0; i < 2000; ++i) {
+    const Model model = random_model(random);
+    const std::string written = to_json(model);
+    EXPECT_EQ(parse_model(written, "again.json"), model) << written;
   }
 }
 
@@ -171,6 +291,8 @@ TEST(ModelFile, KeysThatAreLeftOutHaveTheirDefaults) {
   llama.mlp_size = 40;
   llama.experts = 4;
   llama.experts_per_token = 2;
+  llama.expert_size = 40;
+  llama.kinds.front().has_experts = true;
   llama.tied_head = true;
   std::string rest = R"(,"name":"l","architecture":"llama","kv_heads":3,"mlp_size":40,)"
                      R"("experts":4,"experts_per_token":2,"tied_head":true)";
@@ -263,6 +385,54 @@ TEST(ModelFile, WhatIsWrongIsSaidWithWhatWouldDo) {
       {llama(R"("mlp_size":9,"rotary_base":0)"), "rotary_base: 0 is out of range"},
       {llama(R"("mlp_size":9,"rotary_base":1.5)"), "rotary_base: "},
       {llama(R"("mlp_size":9,"qkv_bias":1)"), "qkv_bias: "},
+      {llama(R"("mlp_size":9,"source":1)"), "source: must be a string"},
+      {llama(R"("mlp_size":9,"experts":4,"experts_per_token":2,"expert_size":0)"),
+       "expert_size: 0 is out of range"},
+      {llama(R"("mlp_size":9,"expert_size":3)"), "unknown key 'expert_size'"},
+      {llama(R"("mlp_size":9,"experts":4,"experts_per_token":2,"shared_size":-1)"),
+       "shared_size: -1 is out of range"},
+      {llama(R"("mlp_size":9,"experts":4,"experts_per_token":2,"shared_gate":true)"),
+       "unknown key 'shared_gate'"},
+      {llama(R"("mlp_size":9,"experts":4,"experts_per_token":2,"shared_size":3,"shared_gate":1)"),
+       "shared_gate: must be true or false"},
+      {llama(R"("mlp_size":9,"experts":4,"experts_per_token":2,"expert_groups":3)"),
+       "expert_groups: 3 groups do not divide 4 experts; the nearest that do are 2 and 4"},
+      {llama(R"("mlp_size":9,"experts":4,"experts_per_token":2,"expert_groups":2)"),
+       "key 'groups_per_token' is missing"},
+      {llama(
+           R"("mlp_size":9,"experts":4,"experts_per_token":2,"expert_groups":2,"groups_per_token":3)"),
+       "groups_per_token: 3 is out of range"},
+      {llama(R"("mlp_size":9,"kinds":[])"), "kinds: an empty list; give at least one kind"},
+      {llama(R"("mlp_size":9,"kinds":[{}],"window":3)"), "kinds: `window` is that of all blocks"},
+      {llama(R"("mlp_size":9,"kinds":[{"experts":true}])"),
+       "kinds[0]: blocks with experts, but the model has none; give `experts`"},
+      {llama(R"("mlp_size":9,"kinds":[{"window":3,"chunk":3}])"),
+       "kinds[0]: has a window as well as chunks; keep one of them"},
+      {llama(R"("mlp_size":9,"kinds":[{},{},{}])"),
+       "kinds[2]: kinds of 3 blocks and more, but the model has 2"},
+      {llama(R"("mlp_size":9,"kinds":[{"repeat":3}])"), "kinds[0].repeat: 3 is out of range"},
+      {llama(R"("mlp_size":9,"kinds":[{"chunk":0}])"), "kinds[0].chunk: 0 is out of range"},
+      {llama(R"("mlp_size":9,"kinds":[{"heads":3}])"), "unknown key 'heads'"},
+      {llama(R"("mlp_size":9,"prediction_depths":17)"), "prediction_depths: 17 is out of range"},
+      {llama(R"("mlp_size":9,"gated":1)"), "gated: must be true or false"},
+      {llama(R"("mlp_size":9,"positions":"alibi")"), "positions: unknown kind 'alibi'; known"},
+      {llama(R"("mlp_size":9,"extra_positions":2)"), "unknown key 'extra_positions'"},
+      {llama(R"("mlp_size":9,"norm":"batch")"), "norm: unknown kind 'batch'; known"},
+      {llama(R"("mlp_size":9,"norms":3)"), "norms: a block has 1, 2 or 4 norms"},
+      {llama(R"("mlp_size":9,"parallel":0)"), "parallel: must be true or false"},
+      {llama(R"("mlp_size":9,"embedding_norm":0)"), "embedding_norm: must be true or false"},
+      {llama(R"("mlp_size":9,"inner_norms":0)"), "inner_norms: must be true or false"},
+      {llama(R"("mlp_size":9,"sinks":0)"), "sinks: must be true or false"},
+      {llama(R"("mlp_size":9,"attention_gate":0)"), "attention_gate: must be true or false"},
+      {llama(R"("mlp_size":9,"biases":["keys"])"), "biases[0]: unknown bias 'keys'; known"},
+      {llama(R"("mlp_size":9,"qk_norm":"each")"), "qk_norm: unknown kind 'each'; known"},
+      {llama(R"("mlp_size":9,"latent":{})"), "latent: key 'kv_rank' is missing"},
+      {llama(
+           R"("mlp_size":9,"latent":{"kv_rank":4,"plain_size":4,"rotary_size":3,"value_size":4})"),
+       "heads: 8 heads of 3 numbers, but rotary positions turn pairs"},
+      {llama(
+           R"("mlp_size":9,"kv_heads":2,"latent":{"kv_rank":4,"plain_size":4,"rotary_size":2,"value_size":4})"),
+       "unknown key 'kv_heads'"},
       {gpt(R"("hidden_size":128,"heads":8,"rotary_base":10000)"), "unknown key 'rotary_base'"},
       {gpt(R"("hidden_size":128,"heads":8,"qkv_bias":true)"), "unknown key 'qkv_bias'"},
       {model_json(R"("architecture":"llama","blocks":2,"hidden_size":24,"heads":8,"mlp_size":9,)"
@@ -322,7 +492,7 @@ TEST(ModelFile, TheFormatsExamplesAndNamesAreTrue) {
     if (!is_model || example.find("\"tables\"") != std::string::npos) continue;
     examples.insert(parse_model(example, "FORMAT.md").name);
   }
-  EXPECT_EQ(examples, (std::set<std::string>{"a tower", "four blocks"}));
+  EXPECT_EQ(examples, (std::set<std::string>{"a tower", "four blocks", "six blocks"}));
   for (const Model& model : known_models()) {
     EXPECT_NE(format.find("`" + model.name + "`"), std::string::npos) << model.name;
   }

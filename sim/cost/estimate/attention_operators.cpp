@@ -43,7 +43,7 @@ void OperatorsBuilder::project_latent(const LatentAttention& latent) {
   const double values = static_cast<double>(own * narrow);
   Operator& norms = elementwise("latent norms", Pass::forward, 2 * value_ * values, 2);
   norms.saved_bytes = value_ * values + value_ * static_cast<double>(own * latent.rotary_size);
-  norms.parameters = static_cast<double>((model_.norm_kind == NormKind::layer ? 2 : 1) * narrow);
+  norms.parameters = static_cast<double>(model_.norm_parameters(narrow));
   norms.is_optional = true;
   elementwise("latent norms", Pass::backward_input, 3 * value_ * values, 2).is_optional = true;
   elementwise("latent norms", Pass::backward_weight, 2 * value_ * values, 2).is_optional = true;
@@ -87,8 +87,7 @@ void OperatorsBuilder::norm_heads() {
   const double values = static_cast<double>(tokens_ * (heads_ / split_ + kv));
   Operator& forward = elementwise("head norms", Pass::forward, 2 * value_ * values, 2);
   forward.saved_bytes = value_ * values;
-  forward.parameters = static_cast<double>(model_.qk_norm == QkNorm::heads ? 2 * model_.head_size()
-                                                                           : heads_ / split_ + kv);
+  forward.parameters = static_cast<double>(model_.qk_norm_parameters(heads_ / split_, kv));
   forward.is_optional = true;
   elementwise("head norms", Pass::backward_input, 3 * value_ * values, 2).is_optional = true;
   elementwise("head norms", Pass::backward_weight, 2 * value_ * values, 2).is_optional = true;
@@ -143,6 +142,16 @@ void OperatorsBuilder::exchange_context() {
       return;
     }
   }
+}
+
+void OperatorsBuilder::gate_attention() {
+  const std::int64_t made = model_.output_size() / split_;
+  const double values = static_cast<double>(tokens_ * made);
+  product("attention gate", made, hidden_, kept_input).parameters = weights(hidden_, made, false);
+  Operator& gated = elementwise("attention gate", Pass::forward, 3 * value_ * values, 1);
+  gated.saved_bytes = value_ * values;
+  gated.is_optional = true;
+  elementwise("attention gate", Pass::backward_input, 5 * value_ * values, 1).is_optional = true;
 }
 
 double OperatorsBuilder::pairs() const {

@@ -139,7 +139,11 @@ std::vector<Operator> OperatorsBuilder::decoder_block() {
     project();
   }
   attend();
+  if (model_.has_attention_gate) gate_attention();
   const std::int64_t made = model_.output_size() / split_;
+  if (model_.has_inner_norms) {
+    inner_norm("attention inner norm", made, static_cast<double>(tokens_ * made));
+  }
   Operator& result = product("attention output", hidden_, made, split_input);
   result.parameters = weights(made, hidden_, model_.biases.attention_output);
   result.part = &Recompute::products;
@@ -381,6 +385,7 @@ void OperatorsBuilder::mlp(const std::string& name, std::int64_t size) {
   const double values = static_cast<double>(tokens_ * width);
   const std::size_t at = operators_.size();
   activation(model_.is_gated ? "silu" : "gelu", values);
+  if (model_.has_inner_norms) inner_norm("mlp inner norm", width, values);
   Operator& down = product("down", hidden_, width, split_input);
   down.parameters = weights(width, hidden_, model_.biases.mlp);
   down.ends_block = true;
@@ -412,9 +417,18 @@ void OperatorsBuilder::norm(const std::string& name) {
   forward.saved_bytes = value_ * whole_;
   forward.part = &Recompute::norms;
   forward.remade_bytes = value_ * whole_;
-  forward.parameters = static_cast<double>((model_.norm_kind == NormKind::layer ? 2 : 1) * hidden_);
+  forward.parameters = static_cast<double>(model_.norm_parameters(hidden_));
   elementwise(name, Pass::backward_input, 3 * value_ * whole_, 1);
   elementwise(name, Pass::backward_weight, 2 * value_ * whole_, 1);
+}
+
+void OperatorsBuilder::inner_norm(const std::string& name, std::int64_t width, double values) {
+  Operator& forward = elementwise(name, Pass::forward, 2 * value_ * values, 1);
+  forward.saved_bytes = value_ * values;
+  forward.parameters = static_cast<double>(model_.norm_parameters(width));
+  forward.is_optional = true;
+  elementwise(name, Pass::backward_input, 3 * value_ * values, 1).is_optional = true;
+  elementwise(name, Pass::backward_weight, 2 * value_ * values, 1).is_optional = true;
 }
 
 void OperatorsBuilder::add_back(const std::string& name, bool has_bias) {

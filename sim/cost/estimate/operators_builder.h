@@ -105,6 +105,8 @@ class OperatorsBuilder {
   void attend();
   void attend_fused();
   void attend_unfused();
+  // Of what the heads made, by a product of the block's input.
+  void gate_attention();
 
   // ---- MLP
 
@@ -132,6 +134,8 @@ class OperatorsBuilder {
 
   // Its input is kept here, its result by the GEMM that reads it.
   void norm(const std::string& name);
+  // Of so many values, in vectors of `width`, inside a part of a block.
+  void inner_norm(const std::string& name, std::int64_t width, double values);
   // Bias and dropout, if any, and the residual addition.
   void add_back(const std::string& name, bool has_bias);
 
