@@ -1,17 +1,16 @@
-// Names and defaults are those of transformers, src/transformers/models/*/configuration_*.py, at
-// commit 008e574; parameters are those of modeling_*.py next to them.
+// Reads a config.json by what its type is made of (config_type.h).
 #include "sim/cost/hugging_face.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <functional>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "sim/cost/config_type.h"
 #include "traces/base/text.h"
 
 namespace pipesim {
@@ -20,308 +19,161 @@ namespace {
 constexpr std::int64_t largest_of_config = 1 << 20;  // as in pipesim's own files
 constexpr std::int64_t largest_mlp_of_config = 1 << 22;
 constexpr std::int64_t max_experts_of_config = 1 << 16;
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> config_kinds{{
-    {"gpt2", "GPT2LMHeadModel"},
-    {"gpt_neox", "GPTNeoXForCausalLM"},
-    {"llama", "LlamaForCausalLM"},
-    {"mistral", "MistralForCausalLM"},
-    {"qwen2", "Qwen2ForCausalLM"},
-    {"qwen3", "Qwen3ForCausalLM"},
-    {"gemma", "GemmaForCausalLM"},
-    {"mixtral", "MixtralForCausalLM"},
-    {"qwen3_moe", "Qwen3MoeForCausalLM"},
-}};
-
-// Keys that change neither a layer's shape nor its cost: texts, ids, initializers and scaling,
-// generation and outputs, storage of weights.
-constexpr std::string_view meaningless_keys[] = {
-    "_attn_implementation",
-    "_attn_implementation_autoset",
-    "_commit_hash",
-    "_name_or_path",
-    "architectures",
-    "attention_softmax_in_fp32",
-    "attn_implementation",
-    "auto_map",
-    "bos_token_id",
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "chunk_size_feed_forward",
-    "classifier_dropout",
-    "cross_attention_hidden_size",
-    "decoder_start_token_id",
-    "diversity_penalty",
-    "do_sample",
-    "dtype",
-    "early_stopping",
-    "encoder_no_repeat_ngram_size",
-    "eos_token_id",
-    "exponential_decay_length_penalty",
-    "finetuning_task",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "gradient_checkpointing",
-    "id2label",
-    "initializer_range",
-    "label2id",
-    "layer_norm_eps",
-    "layer_norm_epsilon",
-    "is_decoder",
-    "length_penalty",
-    "max_length",
-    "min_length",
-    "model_type",
-    "no_repeat_ngram_size",
-    "norm_topk_prob",
-    "num_beam_groups",
-    "num_beams",
-    "num_labels",
-    "num_return_sequences",
-    "output_attentions",
-    "output_hidden_states",
-    "output_router_logits",
-    "output_scores",
-    "pad_token_id",
-    "partial_rotary_factor",
-    "prefix",
-    "pretraining_tp",
-    "problem_type",
-    "pruned_heads",
-    "remove_invalid_values",
-    "reorder_and_upcast_attn",
-    "repetition_penalty",
-    "return_dict",
-    "return_dict_in_generate",
-    "rms_norm_eps",
-    "rope_scaling",
-    "rotary_pct",
-    "router_aux_loss_coef",
-    "router_jitter_noise",
-    "scale_attn_by_inverse_layer_idx",
-    "scale_attn_weights",
-    "sep_token_id",
-    "suppress_tokens",
-    "summary_activation",
-    "summary_first_dropout",
-    "summary_proj_to_labels",
-    "summary_type",
-    "summary_use_proj",
-    "task_specific_params",
-    "temperature",
-    "tf_legacy_loss",
-    "tie_encoder_decoder",
-    "tokenizer_class",
-    "top_k",
-    "top_p",
-    "torch_dtype",
-    "torchscript",
-    "transformers_version",
-    "typical_p",
-    "unk_token_id",
-    "use_bfloat16",
-    "use_cache",
-};
-
-const JsonValue* config_member(const JsonValue& value, std::string_view key) {
-  const auto* object = value.get_if<JsonValue::Object>();
-  if (object == nullptr) return nullptr;
-  const auto found = std::ranges::find(*object, key, &JsonValue::Member::first);
-  return found == object->end() ? nullptr : &found->second;
-}
+constexpr std::int64_t longest_of_config = 1'000'000'000;
 
 class ConfigReader {
  public:
-  ConfigReader(const JsonCursor& root, std::vector<std::string>* notes)
-      : root_(root), members_(root), notes_(notes), unread_(keys_of(root.value())) {}
+  ConfigReader(JsonCursor root, ConfigType type, std::vector<std::string>* notes)
+      : root_(std::move(root)), type_(std::move(type)), notes_(notes) {
+    for (const auto& [key, member] : *root_.value().get_if<JsonValue::Object>()) {
+      if (!member.is_null()) unread_.insert(key);
+    }
+  }
 
   Model read() {
-    const std::string type = this->type();
-    model_.name = root_.file();
-    optional("_name_or_path", [&](const JsonCursor& value) {
-      if (!value.string().empty()) model_.name = value.string();
-    });
-    if (type == "gpt2") {
-      gpt2();
+    if (const auto differences = type_.setting("model")) apply_differences(*differences, model_);
+    sizes();
+    heads();
+    biases();
+    switches();
+    if (type_.setting("experts")) {
+      experts();
     } else {
-      others(type);
+      model_.mlp_size = mlp_size();
     }
-    dropout(type);
-    refuse("add_cross_attention", false, true, "cross attention is not modelled");
-    refuse("is_encoder_decoder", false, true, "encoders are not modelled");
+    windows();
+    activation();
+    dropout();
+    for (const std::string& key : ConfigType::keys_without_effect()) take(key);
     finish();
     return std::move(model_);
   }
 
  private:
-  static std::set<std::string, std::less<>> keys_of(const JsonValue& value) {
-    std::set<std::string, std::less<>> keys;
-    for (const auto& [key, member] : *value.get_if<JsonValue::Object>()) {
-      if (!member.is_null()) keys.insert(key);
-    }
-    return keys;
-  }
+  // A value given, or what the type has without one. None if it is null or there is none.
+  struct Found {
+    std::string key;
+    JsonCursor value;
+    bool is_given = false;
+  };
 
-  // ---- Members
+  // ---- Values
 
-  // Null counts as absent.
-  template <typename Use>
-  bool optional(std::string_view key, Use use) {
-    take(key);
-    bool is_there = false;
-    members_.optional(key, [&](const JsonCursor& value) {
-      if (value.is_null()) return;
-      is_there = true;
-      use(value);
-    });
-    return is_there;
-  }
-  std::int64_t required(std::string_view key, std::int64_t most = largest_of_config) {
-    take(key);
-    return members_.required(key).integer(1, most);
-  }
-  std::int64_t integer_or(std::string_view key, std::int64_t fallback,
-                          std::int64_t most = largest_of_config) {
-    optional(key, [&](const JsonCursor& value) { fallback = value.integer(1, most); });
-    return fallback;
-  }
-  bool boolean_or(std::string_view key, bool fallback) {
-    optional(key, [&](const JsonCursor& value) { fallback = value.boolean(); });
-    return fallback;
-  }
   void take(std::string_view key) {
-    if (const auto at = unread_.find(key); at != unread_.end()) unread_.erase(at);
+    const auto at = unread_.find(key.substr(0, key.find('.')));
+    if (at != unread_.end()) unread_.erase(at);
   }
+
+  std::optional<Found> find(std::string_view key) {
+    take(key);
+    const std::string path =
+        root_.path().empty() ? std::string(key) : fmt::format("{}.{}", root_.path(), key);
+    if (const JsonValue* given = member_at(root_.value(), key)) {
+      if (given->is_null()) return std::nullopt;
+      return Found{std::string(key), {*given, root_.file(), path}, true};
+    }
+    const auto usual = type_.nearest("defaults", key);
+    if (!usual) return std::nullopt;
+    return Found{std::string(key), *usual, false};
+  }
+
+  [[noreturn]] void fail(const Found& found, std::string_view rule) const {
+    if (found.is_given) found.value.fail(rule);
+    root_.fail(fmt::format("{}: {}", found.key, rule));
+  }
+
+  // The config's name of what pipesim calls `role`: the first given, else the first with a default.
+  std::optional<std::string> key_of(std::string_view role) const {
+    const auto names = type_.nearest("keys", role);
+    return names ? std::optional(first_given(*names)) : std::nullopt;
+  }
+  std::string first_given(const JsonCursor& names) const {
+    const std::vector<std::string> all = strings_of(names);
+    for (const std::string& name : all) {
+      if (is_given(root_.value(), name)) return name;
+    }
+    for (const std::string& name : all) {
+      if (type_.nearest("defaults", name)) return name;
+    }
+    return all.front();
+  }
+  std::optional<Found> find_role(std::string_view role) {
+    const auto names = type_.nearest("keys", role);
+    if (!names) return std::nullopt;
+    for (const std::string& name : strings_of(*names)) take(name);
+    return find(first_given(*names));
+  }
+
+  std::int64_t required(std::string_view role, std::int64_t most = largest_of_config) {
+    const auto found = find_role(role);
+    if (!found) root_.fail(fmt::format("key '{}' is missing", key_of(role).value_or("")));
+    return found->value.integer(1, most);
+  }
+  std::optional<std::int64_t> integer(const std::optional<Found>& found, std::int64_t least,
+                                      std::int64_t most) const {
+    return found ? std::optional(found->value.integer(least, most)) : std::nullopt;
+  }
+  bool is_true(std::string_view key) {
+    const auto found = find(key);
+    return found && found->value.boolean();
+  }
+
   void note(const std::string& text) {
     if (notes_ != nullptr) notes_->push_back(fmt::format("{}: {}", printable(root_.file()), text));
   }
 
-  // Refuses a switch that is on, or off, as `bad` says.
-  void refuse(std::string_view key, bool usual, bool bad, std::string_view why) {
-    bool is_bad = usual == bad;
-    std::optional<JsonCursor> at;
-    optional(key, [&](const JsonCursor& value) {
-      is_bad = value.boolean() == bad;
-      at = value;
-    });
-    if (is_bad) (at ? *at : root_).fail(why);
-  }
-
-  // ---- Which model it is
-
-  std::string type() {
-    std::vector<std::string> known;
-    for (const auto& [type, architecture] : config_kinds) known.emplace_back(type);
-    std::string type;
-    const JsonValue* list = config_member(root_.value(), "architectures");
-    if (list != nullptr && list->is_null()) list = nullptr;
-    std::vector<std::string> architectures;
-    if (list != nullptr) {
-      for (const JsonCursor& one : JsonCursor(*list, root_.file(), "architectures").array()) {
-        architectures.push_back(one.string());
-      }
-    }
-    optional("model_type", [&](const JsonCursor& value) {
-      type = value.string();
-      if (std::ranges::find(known, type) != known.end()) return;
-      value.fail(fmt::format("{}; or describe it as a pipesim-model (traces/FORMAT.md)",
-                             unknown_name("model type", type, known)));
-    });
-    for (const auto& [name, architecture] : config_kinds) {
-      const bool is_named = std::ranges::find(architectures, architecture) != architectures.end();
-      if (type.empty() && is_named) type = name;
-      if (type == name && !is_named && !architectures.empty()) {
-        note(fmt::format("architectures: {} is taken for {}, with its head",
-                         printable(architectures.front()), architecture));
-      }
-    }
-    if (!type.empty()) return type;
-    root_.fail(
-        fmt::format("neither model_type nor architectures names a model that is read here; known: "
-                    "{}",
-                    fmt::join(known, ", ")));
-  }
-
-  void gpt2() {
-    model_.shape_as(Architecture::gpt);
-    model_.blocks = required("n_layer");
-    model_.hidden_size = required("n_embd");
-    heads("gpt2", "n_head");
-    model_.mlp_size = integer_or("n_inner", 4 * model_.hidden_size, largest_mlp_of_config);
-    model_.vocabulary_size = required("vocab_size");
-    model_.max_sequence_length = required("n_positions");
-    take("n_ctx");  // the same, in older files
-    activation("activation_function", "gelu_new", "gelu");
-    model_.tied_head = boolean_or("tie_word_embeddings", true);
-  }
-
-  void others(const std::string& type) {
-    const bool is_neox = type == "gpt_neox";
-    const bool has_experts = type == "mixtral" || type == "qwen3_moe";
-    model_.shape_as(is_neox ? Architecture::gpt : Architecture::llama);
-    if (is_neox) model_.positions = Positions::rotary;
-    model_.blocks = required("num_hidden_layers");
-    model_.hidden_size = required("hidden_size");
-    heads(type, "num_attention_heads");
-    model_.vocabulary_size = required("vocab_size");
-    model_.max_sequence_length = required("max_position_embeddings");
-    if (has_experts) {
-      experts(type);
-    } else {
-      model_.mlp_size = required("intermediate_size", largest_mlp_of_config);
-    }
-    if (type == "gemma") {
-      // If both are there the older name counts.
-      take("hidden_act");
-      const bool has_older = root_has("hidden_activation");
-      activation(has_older ? "hidden_activation" : "hidden_act", "gelu_pytorch_tanh", "silu");
-      refuse("use_bidirectional_attention", false, true, "only causal attention is modelled");
-    } else {
-      activation("hidden_act", is_neox ? "gelu" : "silu", is_neox ? "gelu" : "silu");
-    }
-    model_.tied_head = boolean_or("tie_word_embeddings", type == "gemma");
-    model_.biases.qkv = type == "qwen2";
-    if (type == "qwen3" || type == "qwen3_moe") model_.qk_norm = QkNorm::heads;
-    rotary_base(type);
-    window(type);
-    if (is_neox) {
-      refuse("attention_bias", true, false, "attention without biases is not modelled in a gpt");
-      if (boolean_or("use_parallel_residual", true)) {
-        note(
-            "use_parallel_residual: attention and MLP are taken one after the other; with tensor "
-            "parallelism that is one more sum over ranks per pass of a block");
-      }
-    } else {
-      refuse("attention_bias", false, true,
-             "a bias of the attention's output is not modelled in a llama");
-      refuse("mlp_bias", false, true, "biases of the MLP are not modelled in a llama");
-    }
-  }
-
-  bool root_has(std::string_view key) const {
-    const JsonValue* found = config_member(root_.value(), key);
-    return found != nullptr && !found->is_null();
-  }
-
   // ---- Parts
 
-  void heads(std::string_view type, std::string_view key) {
-    model_.heads = required(key);
-    model_.kv_heads = model_.heads;
-    if (!type.starts_with("gpt")) {
-      optional("num_key_value_heads", [&](const JsonCursor& value) {
-        model_.kv_heads = value.integer(1, largest_of_config);
-        if (model_.heads % model_.kv_heads == 0) return;
-        value.fail(fmt::format("{} do not divide {}", model_.kv_heads,
-                               plural(model_.heads, "attention head")));
-      });
-      optional("head_dim", [&](const JsonCursor& value) {
-        model_.own_head_size = value.integer(1, largest_of_config);
-      });
+  void sizes() {
+    model_.blocks = required("blocks");
+    model_.hidden_size = required("hidden_size");
+    model_.vocabulary_size = required("vocabulary_size");
+    const auto narrow = find_role("narrow");
+    if (narrow && narrow->value.integer(1, largest_of_config) != model_.hidden_size) {
+      fail(*narrow, "an embedding of another width than the blocks' is not modelled");
     }
-    // Implicit properties of these models.
-    if (!model_.own_head_size && type == "gemma") model_.own_head_size = 256;
-    if (!model_.own_head_size && type == "qwen3") model_.own_head_size = 128;
+    const std::int64_t length = required("length", longest_of_config);
+    model_.max_sequence_length = std::min(length, largest_of_config);
+    if (length > largest_of_config) {
+      note(fmt::format("{}: {} is taken for {}, the longest", *key_of("length"), length,
+                       largest_of_config));
+    }
+    if (const auto extra = type_.setting("extra_positions")) {
+      model_.extra_positions = extra->integer(0, largest_of_config);
+    }
+    model_.tied_head = is_true("tie_word_embeddings");
+    if (model_.architecture == Architecture::gpt && is_true("alibi")) {
+      model_.positions = Positions::none;
+    } else if (type_.name() == "falcon") {
+      model_.positions = Positions::rotary;
+    }
+    if (const auto base = find_role("rotary_base")) {
+      model_.rotary_base = base->value.rounded(1, 1'000'000'000);
+    }
+    if (type_.setting("predicts") && type_.setting("predicts")->boolean()) {
+      model_.prediction_depths = integer(find_role("predictions"), 0, 16).value_or(0);
+    }
+  }
+
+  void heads() {
+    model_.heads = required("heads");
+    const std::string key = *key_of("heads");
+    if (type_.setting("latent")) {
+      latent();
+      return;
+    }
+    model_.kv_heads = model_.heads;
+    const auto kv = find_role("kv_heads");
+    if (has_one_kv_head()) {
+      model_.kv_heads = 1;
+    } else if (kv) {
+      model_.kv_heads = kv->value.integer(1, largest_of_config);
+      if (model_.heads % model_.kv_heads != 0) {
+        fail(*kv, fmt::format("{} do not divide {}", model_.kv_heads,
+                              plural(model_.heads, "attention head")));
+      }
+    }
+    model_.own_head_size = integer(find_role("head_size"), 1, largest_of_config);
     const bool divides = model_.hidden_size % model_.heads == 0;
     if (divides && model_.own_head_size == model_.hidden_size / model_.heads) {
       model_.own_head_size.reset();
@@ -330,142 +182,348 @@ class ConfigReader {
       root_.fail(fmt::format("{}: {} do not divide a width of {}", key,
                              plural(model_.heads, "head"), model_.hidden_size));
     }
-    if (model_.attention_size() > 4 * largest_of_config) {
+    check_heads(key, model_.head_size());
+  }
+
+  bool has_one_kv_head() {
+    if (type_.name() == "falcon") {
+      return is_true("multi_query") && !is_true("new_decoder_architecture");
+    }
+    const auto key = type_.setting("one_kv_head_if");
+    return key && is_true(key->string());
+  }
+
+  void check_heads(const std::string& key, std::int64_t turned) const {
+    if (std::max(model_.attention_size(), model_.output_size()) > 4 * largest_of_config) {
       root_.fail(fmt::format("{}: {} of {} numbers are more than {}", key,
                              plural(model_.heads, "head"), model_.head_size(),
                              4 * largest_of_config));
     }
-    if (type != "gpt2" && model_.head_size() % 2 != 0) {
-      root_.fail(fmt::format("{}: heads of {} numbers, but rotary positions turn pairs", key,
-                             model_.head_size()));
+    if (model_.positions == Positions::rotary && turned % 2 != 0) {
+      root_.fail(
+          fmt::format("{}: heads of {} numbers, but rotary positions turn pairs", key, turned));
     }
   }
 
-  void experts(const std::string& type) {
-    const bool is_mixtral = type == "mixtral";
-    const std::string_view own = is_mixtral ? "num_local_experts" : "num_experts";
-    const std::string_view other = is_mixtral ? "num_experts" : "num_local_experts";
-    const std::string_view count = root_has(own) || !root_has(other) ? own : other;
-    model_.experts = required(count, max_experts_of_config);
-    model_.experts_per_token = required("num_experts_per_tok", max_experts_of_config);
+  void latent() {
+    for (const std::string_view key : {"num_key_value_heads", "head_dim", "qk_head_dim"}) take(key);
+    const auto size = [&](std::string_view key) {
+      const auto found = find(key);
+      if (!found) root_.fail(fmt::format("key '{}' is missing", key));
+      return found->value.integer(1, largest_of_config);
+    };
+    model_.kv_heads = model_.heads;
+    LatentAttention& latent = model_.latent.emplace();
+    latent.query_rank = integer(find("q_lora_rank"), 1, largest_of_config).value_or(0);
+    latent.kv_rank = size("kv_lora_rank");
+    latent.plain_size = size("qk_nope_head_dim");
+    latent.rotary_size = size("qk_rope_head_dim");
+    latent.value_size = size("v_head_dim");
+    check_heads("qk_rope_head_dim", latent.rotary_size);
+  }
+
+  void biases() {
+    const auto keys = type_.setting("biases");
+    if (!keys) return;
+    for (const auto& [key, parts] : *keys->value().get_if<JsonValue::Object>()) {
+      if (!is_true(key)) continue;
+      for (const std::string& part : strings_of({parts, keys->file(), key})) {
+        if (part == "qkv") model_.biases.qkv = true;
+        if (part == "attention_output") model_.biases.attention_output = true;
+        if (part == "mlp") model_.biases.mlp = true;
+        if (part == "head") model_.biases.head = true;
+      }
+    }
+  }
+
+  // What depends on a switch, is worth a note, or is refused.
+  void switches() {
+    for (const bool wanted : {true, false}) {
+      for (const auto& [key, what] : type_.members(wanted ? "if_true" : "if_false")) {
+        if (is_true(key) == wanted) apply_differences(what, model_);
+      }
+      for (const auto& [key, why] :
+           type_.members(wanted ? "refused_if_true" : "refused_if_false")) {
+        const auto found = find(key);
+        if (found && found->value.boolean() == wanted) fail(*found, why.string());
+      }
+    }
+    for (const auto& [key, what] : type_.members("noted")) {
+      const auto found = find(key);
+      const bool* is_on = found ? found->value.value().get_if<bool>() : nullptr;
+      if (found && (is_on == nullptr || *is_on)) note(fmt::format("{}: {}", key, what.string()));
+    }
+    if (type_.name() != "falcon") return;
+    const bool is_new = is_true("new_decoder_architecture");
+    const auto count = integer(find("num_ln_in_parallel_attn"), 1, 2);
+    model_.is_parallel = is_true("parallel_attn") || is_new;
+    if (model_.is_parallel) model_.norms = is_new ? count.value_or(2) : 1;
+  }
+
+  std::int64_t mlp_size() {
+    const auto found = find_role("mlp_size");
+    if (found) return found->value.integer(1, largest_mlp_of_config);
+    if (!type_.setting("usually_four_times")) return required("mlp_size");
+    const auto factor = find("expansion_ratio");
+    return integer(factor, 1, 64).value_or(4) * model_.hidden_size;
+  }
+
+  // ---- Experts
+
+  void experts() {
+    const JsonCursor setting = *type_.setting("experts");
+    const auto count = find_role("experts");
+    if (!count) root_.fail(fmt::format("key '{}' is missing", *key_of("experts")));
+    model_.experts = count->value.integer(2, max_experts_of_config);
+    model_.experts_per_token = required("experts_per_token", max_experts_of_config);
     if (model_.experts_per_token > model_.experts) {
-      root_.fail(fmt::format("num_experts_per_tok: {} of {}", model_.experts_per_token,
+      root_.fail(fmt::format("{}: {} of {}", *key_of("experts_per_token"), model_.experts_per_token,
                              plural(model_.experts, "expert")));
     }
-    if (is_mixtral) {
-      model_.mlp_size = required("intermediate_size", largest_mlp_of_config);
-      model_.expert_size = model_.mlp_size;
-      model_.kinds = {BlockKind{.has_experts = true}};
-      return;
-    }
-    model_.expert_size = required("moe_intermediate_size", largest_mlp_of_config);
-    model_.mlp_size = model_.expert_size;
-    model_.kinds = {BlockKind{.has_experts = true}};
-    take("intermediate_size");  // for blocks without experts
-    optional("decoder_sparse_step", [](const JsonCursor& value) {
-      if (value.integer(1, largest_of_config) > 1) {
-        value.fail("a mix of blocks with and without experts is not modelled");
-      }
-    });
-    optional("mlp_only_layers", [](const JsonCursor& value) {
-      if (!value.array().empty()) {
-        value.fail("a mix of blocks with and without experts is not modelled");
-      }
-    });
-  }
-
-  // `modelled` is the architecture's; another function has the same cost.
-  void activation(std::string_view key, std::string_view usual, std::string_view modelled) {
-    std::string name(usual);
-    optional(key, [&](const JsonCursor& value) { name = value.string(); });
-    const bool is_gelu = name.find("gelu") != std::string::npos;
-    if (modelled == "gelu" ? is_gelu : name == "silu" || name == "swish") return;
-    note(
-        fmt::format("{}: {} is taken for {}, which costs as much", key, printable(name), modelled));
-  }
-
-  void rotary_base(const std::string& type) {
-    model_.rotary_base = type == "mixtral" ? 1'000'000 : 10'000;
-    const auto read = [&](const JsonCursor& value) {
-      model_.rotary_base = value.rounded(1, 1'000'000'000);
+    model_.expert_size = required("expert_size", largest_mlp_of_config);
+    const auto part = [&](std::string_view name) -> std::optional<std::int64_t> {
+      const JsonValue* key = member_at(setting.value(), name);
+      if (key == nullptr) return std::nullopt;
+      const std::string given = first_given({*key, setting.file(), std::string(name)});
+      return integer(find(given), -1, largest_mlp_of_config);
     };
-    optional("rope_theta", read);
-    if (type == "gpt_neox") optional("rotary_emb_base", read);
-    optional("rope_parameters", [&](const JsonCursor& value) {
-      const JsonValue* theta = config_member(value.value(), "rope_theta");
-      if (theta != nullptr) read({*theta, root_.file(), "rope_parameters.rope_theta"});
-    });
+    model_.shared_size = std::max<std::int64_t>(
+        part("shared_size").value_or(part("shared").value_or(0) * model_.expert_size), 0);
+    model_.has_shared_gate =
+        model_.shared_size > 0 && member_at(setting.value(), "shared_gate") != nullptr;
+    groups(setting);
+    blocks_with_experts(setting, part);
   }
 
-  void window(const std::string& type) {
-    const bool is_qwen = type.starts_with("qwen");
-    if (type != "mistral" && type != "mixtral" && !is_qwen) return;
-    std::optional<std::int64_t> window;
-    if (type == "mistral" && config_member(root_.value(), "sliding_window") == nullptr)
-      window = 4096;
-    if (is_qwen && type != "qwen3_moe") window = 4096;
-    optional("sliding_window",
-             [&](const JsonCursor& value) { window = value.integer(1, 1'000'000'000); });
-    if (is_qwen) {
-      if (!boolean_or("use_sliding_window", false)) window.reset();
-      // Blocks from this one on have it.
-      std::int64_t first = 28;
-      optional("max_window_layers",
-               [&](const JsonCursor& value) { first = value.integer(0, largest_of_config); });
-      bool any = type == "qwen3_moe" || first < model_.blocks;
-      optional("layer_types", [&](const JsonCursor& value) {
-        any = false;
-        for (const JsonCursor& one : value.array()) {
-          if (one.string() == "sliding_attention") any = true;
-          if (one.string() != "sliding_attention" && one.string() != "full_attention") {
-            one.fail("only full_attention and sliding_attention are read");
-          }
-        }
-      });
-      if (!any) window.reset();
+  void groups(const JsonCursor& setting) {
+    if (member_at(setting.value(), "groups") == nullptr) return;
+    const JsonValue* method_key = member_at(setting.value(), "greedy");
+    const auto method = method_key == nullptr ? std::nullopt : find("topk_method");
+    const auto groups = find("n_group");
+    const auto chosen = find("topk_group");
+    if (!groups || !chosen || (method && method->value.string() == "greedy")) return;
+    const std::int64_t count = groups->value.integer(1, model_.experts);
+    if (count == 1) return;
+    if (model_.experts % count != 0) {
+      fail(*groups,
+           fmt::format("{} groups do not divide {}", count, plural(model_.experts, "expert")));
     }
-    if (!window || *window >= model_.max_sequence_length) return;
-    for (BlockKind& kind : model_.kinds) kind.window = window;
+    model_.expert_groups = count;
+    model_.groups_per_token = chosen->value.integer(1, count);
+  }
+
+  void blocks_with_experts(
+      const JsonCursor& setting,
+      const std::function<std::optional<std::int64_t>(std::string_view)>& part) {
+    const auto blocks = static_cast<std::size_t>(model_.blocks);
+    std::vector<BlockKind> kinds(blocks, BlockKind{.has_experts = true});
+    const auto keep_if = [&](auto has) {
+      for (std::size_t i = 0; i < blocks; ++i) {
+        kinds[i].has_experts = kinds[i].has_experts && has(static_cast<std::int64_t>(i));
+      }
+    };
+    const auto in_list = [&](std::string_view name) -> std::optional<std::set<std::int64_t>> {
+      const JsonValue* key = member_at(setting.value(), name);
+      const auto found = key == nullptr ? std::nullopt : find(*key->get_if<std::string>());
+      if (!found) return std::nullopt;
+      std::set<std::int64_t> all;
+      for (const JsonCursor& one : found->value.array()) {
+        all.insert(one.integer(0, largest_of_config));
+      }
+      return all;
+    };
+    if (const auto frequency = find("moe_layer_freq")) {
+      if (frequency->value.is_array() || frequency->value.integer(1, largest_of_config) > 1) {
+        fail(*frequency, "only 1 is read; give mlp_layer_types");
+      }
+    }
+    const auto dense = part("dense_first");
+    const auto every = part("every");
+    const auto first = part("first");
+    const auto last = part("last");
+    const auto listed = in_list("listed");
+    const auto except = in_list("except");
+    const auto types = find("mlp_layer_types");
+    if (types) {
+      const std::vector<std::string> names = layer_names(*types, {"dense", "sparse"});
+      keep_if([&](std::int64_t i) { return names[static_cast<std::size_t>(i)] == "sparse"; });
+    } else if (listed) {
+      keep_if([&](std::int64_t i) { return listed->contains(i); });
+    } else {
+      if (dense) keep_if([&](std::int64_t i) { return i >= *dense; });
+      if (every && *every > 1) keep_if([&](std::int64_t i) { return (i + 1) % *every == 0; });
+      if (first) keep_if([&](std::int64_t i) { return i >= *first; });
+      if (last && *last >= 0) keep_if([&](std::int64_t i) { return i <= *last; });
+      if (except) keep_if([&](std::int64_t i) { return !except->contains(i); });
+    }
+    const bool all = std::ranges::all_of(kinds, &BlockKind::has_experts);
+    if (std::ranges::none_of(kinds, &BlockKind::has_experts)) {
+      root_.fail("no block has experts; give it as a model without any");
+    }
+    model_.mlp_size = all ? model_.expert_size : mlp_size();
+    model_.kinds = std::move(kinds);
+  }
+
+  // One of `known` for each block.
+  std::vector<std::string> layer_names(const Found& found,
+                                       const std::vector<std::string>& known) const {
+    std::vector<std::string> names;
+    for (const JsonCursor& one : found.value.array()) {
+      names.push_back(one.string());
+      if (std::ranges::find(known, names.back()) != known.end()) continue;
+      one.fail(
+          fmt::format("{}; only these are read: {}", quote(names.back()), fmt::join(known, ", ")));
+    }
+    if (std::ssize(names) != model_.blocks) {
+      fail(found,
+           fmt::format("{} of {}; give one for each", plural(std::ssize(names), "entry", "entries"),
+                       plural(model_.blocks, "block")));
+    }
+    return names;
+  }
+
+  // ---- Windows
+
+  void windows() {
+    const auto setting = type_.setting("windows");
+    if (setting) {
+      model_.kinds = block_kinds(*setting);
+    }
+    shorten_kinds();
+  }
+
+  std::vector<BlockKind> block_kinds(const JsonCursor& setting) {
+    const auto name = [&](std::string_view key) -> std::string {
+      const JsonValue* value = member_at(setting.value(), key);
+      return value == nullptr ? "" : *value->get_if<std::string>();
+    };
+    const auto keyed = [&](std::string_view key) -> std::optional<std::int64_t> {
+      const JsonValue* value = member_at(setting.value(), key);
+      if (value == nullptr) return std::nullopt;
+      return integer(find(first_given({*value, setting.file(), std::string(key)})), 0,
+                     largest_of_config);
+    };
+    const bool is_chunked = member_at(setting.value(), "chunks") != nullptr;
+    auto size = find("sliding_window");
+    const auto chunk = find("attention_chunk_size");
+    if (is_chunked) size = chunk;
+    const bool is_off = !name("only_if").empty() && !is_true(name("only_if"));
+    if (is_off || (size && size->value.value().get_if<std::int64_t>() != nullptr &&
+                   *size->value.value().get_if<std::int64_t>() == 0)) {
+      size.reset();
+    }
+    const std::vector<bool> narrow = narrow_blocks(setting, keyed, is_chunked);
+    const auto length = integer(size, 1, longest_of_config);
+    std::vector<BlockKind> kinds;
+    for (std::size_t i = 0; i < narrow.size(); ++i) {
+      BlockKind kind = model_.kinds[i % model_.kinds.size()];
+      if (narrow[i] && length && *length < model_.max_sequence_length) {
+        (is_chunked ? kind.chunk : kind.window) = length;
+      }
+      kinds.push_back(kind);
+    }
+    return kinds;
+  }
+
+  // Those whose tokens don't see all.
+  std::vector<bool> narrow_blocks(
+      const JsonCursor& setting,
+      const std::function<std::optional<std::int64_t>(std::string_view)>& keyed, bool is_chunked) {
+    const auto blocks = static_cast<std::size_t>(model_.blocks);
+    const auto has = [&](std::string_view key) {
+      return member_at(setting.value(), key) != nullptr;
+    };
+    const auto number = [&](std::string_view key) -> std::int64_t {
+      const JsonValue* value = member_at(setting.value(), key);
+      return value == nullptr ? 0 : *value->get_if<std::int64_t>();
+    };
+    std::vector<bool> narrow(blocks, !has("needs_types"));
+    const std::int64_t period = keyed("period_key").value_or(number("period"));
+    const std::int64_t before = keyed("period_before").value_or(1);
+    const std::int64_t after = keyed("after").value_or(0);
+    const auto from = keyed("from");
+    const auto until = keyed("until");
+    for (std::int64_t i = 0; i < model_.blocks; ++i) {
+      const std::int64_t own = i < after ? before : period;
+      const std::int64_t at = i < after ? i : i - after;
+      const auto block = static_cast<std::size_t>(i);
+      if (own > 0 && (has("full_first") ? at % own == 0 : (at + 1) % own == 0)) {
+        narrow[block] = false;
+      }
+      if ((from && i < *from) || (until && i >= *until)) narrow[block] = false;
+    }
+    if (const auto turned = has("unrotated") ? find("no_rope_layers") : std::nullopt;
+        turned && !turned->value.array().empty()) {
+      const std::vector<JsonCursor> all = turned->value.array();
+      for (std::size_t i = 0; i < std::min(blocks, all.size()); ++i) {
+        narrow[i] = all[i].integer(0, 1) == 1;
+      }
+    }
+    // Windows are those of blocks without rotary positions, chunks those of the others.
+    if (has("unrotated") && !is_chunked) narrow.flip();
+    if (const auto types = find("layer_types")) {
+      const std::string own = is_chunked ? "chunked_attention" : "sliding_attention";
+      const std::vector<std::string> names = layer_names(*types, {"full_attention", own});
+      for (std::size_t i = 0; i < blocks; ++i) narrow[i] = names[i] == own;
+    }
+    return narrow;
+  }
+
+  // The shortest list that repeats to the same.
+  void shorten_kinds() {
+    std::vector<BlockKind>& kinds = model_.kinds;
+    for (std::size_t period = 1; period < kinds.size(); ++period) {
+      std::size_t i = period;
+      while (i < kinds.size() && kinds[i] == kinds[i - period]) ++i;
+      if (i == kinds.size()) {
+        kinds.resize(period);
+        return;
+      }
+    }
+  }
+
+  // ---- The rest
+
+  // Another function than the architecture's has the same cost.
+  void activation() {
+    const auto found = find_role("activation");
+    if (!found) return;
+    const std::string name = found->value.string();
+    const bool is_gelu = name.find("gelu") != std::string::npos;
+    if (model_.is_gated ? name == "silu" || name == "swish" : is_gelu) return;
+    note(fmt::format("{}: {} is taken for {}, which costs as much", found->key, printable(name),
+                     model_.is_gated ? "silu" : "gelu"));
+  }
+
+  std::int64_t fraction(std::string_view key) {
+    const auto found = find(key);
+    if (!found) return 0;
+    const std::int64_t ppm = found->value.millionths(1);
+    if (ppm == 1'000'000) fail(*found, "must be less than 1");
+    return ppm;
   }
 
   // One fraction represents all.
-  void dropout(const std::string& type) {
-    const auto fraction = [&](std::string_view key, std::int64_t usual) {
-      optional(key, [&](const JsonCursor& value) {
-        usual = value.millionths(1);
-        if (usual == 1'000'000) value.fail("must be less than 1");
-      });
-      return usual;
-    };
-    std::vector<std::pair<std::string_view, std::int64_t>> all;
-    if (type == "gpt2") {
-      constexpr std::int64_t usual = 100'000;
-      for (const std::string_view key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) {
-        all.emplace_back(key, fraction(key, usual));
-      }
-    } else if (type == "gpt_neox") {
-      for (const std::string_view key : {"hidden_dropout", "attention_dropout"}) {
-        all.emplace_back(key, fraction(key, 0));
-      }
-    } else {
-      const std::int64_t of_scores = fraction("attention_dropout", 0);
-      if (of_scores > 0) {
+  void dropout() {
+    const auto keys = type_.setting("dropouts");
+    if (!keys) {
+      if (fraction("attention_dropout") > 0) {
         note("attention_dropout: dropout of scores alone is not modelled, and taken for none");
       }
-      model_.dropout_ppm = 0;
       return;
     }
-    model_.dropout_ppm = all.front().second;
-    for (const auto& [key, value] : all) {
+    const std::vector<std::string> all = strings_of(*keys);
+    model_.dropout_ppm = fraction(all.front());
+    for (const std::string& key : all) {
+      const std::int64_t value = fraction(key);
       if (value == model_.dropout_ppm) continue;
       note(fmt::format("{}: {:g} is taken for {:g}, {}'s; a model has one dropout", key,
                        static_cast<double>(value) / 1e6,
-                       static_cast<double>(model_.dropout_ppm) / 1e6, all.front().first));
+                       static_cast<double>(model_.dropout_ppm) / 1e6, all.front()));
     }
   }
 
   void finish() {
-    for (const std::string_view key : meaningless_keys) take(key);
     if (unread_.empty()) return;
     std::vector<std::string> names;
     for (const std::string& key : unread_) names.push_back(printable(key));
@@ -474,7 +532,7 @@ class ConfigReader {
   }
 
   JsonCursor root_;
-  JsonMembers members_;
+  ConfigType type_;
   std::vector<std::string>* notes_;
   std::set<std::string, std::less<>> unread_;
   Model model_{.name = {}};
@@ -483,13 +541,38 @@ class ConfigReader {
 }  // namespace
 
 bool is_hugging_face(const JsonValue& document) {
-  return config_member(document, "format") == nullptr &&
-         (config_member(document, "model_type") != nullptr ||
-          config_member(document, "architectures") != nullptr);
+  return member_at(document, "format") == nullptr &&
+         (member_at(document, "model_type") != nullptr ||
+          member_at(document, "architectures") != nullptr);
 }
 
 Model read_hugging_face(const JsonCursor& root, std::vector<std::string>* notes) {
-  return ConfigReader(root, notes).read();
+  ConfigType type = ConfigType::of(root, "", notes);
+  JsonCursor text = root;
+  const auto inner = type.setting("text");
+  if (inner) {
+    const bool is_nested = is_given(root.value(), "text_config");
+    if (is_nested) text = {*member_at(root.value(), "text_config"), root.file(), "text_config"};
+    if (text.value().get_if<JsonValue::Object>() == nullptr) text.fail("must be an object");
+    if (notes != nullptr) {
+      notes->push_back(fmt::format(
+          "{}: {} takes more than text; {} is read, without the other "
+          "parts",
+          printable(root.file()), type.name(), is_nested ? "text_config alone" : "its text part"));
+    }
+    type = is_nested ? ConfigType::of(text, inner->string(), notes)
+                     : *ConfigType::find(inner->string());
+  }
+  Model model = ConfigReader(text, type, notes).read();
+  // Outside of text_config it holds for all.
+  const JsonValue* tied = member_at(root.value(), "tie_word_embeddings");
+  if (inner && !is_given(text.value(), "tie_word_embeddings") && tied != nullptr) {
+    model.tied_head = JsonCursor(*tied, root.file(), "tie_word_embeddings").boolean();
+  }
+  const JsonValue* path = member_at(root.value(), "_name_or_path");
+  const std::string* name = path == nullptr ? nullptr : path->get_if<std::string>();
+  model.name = name == nullptr || name->empty() ? root.file() : *name;
+  return model;
 }
 
 }  // namespace pipesim

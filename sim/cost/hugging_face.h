@@ -1,8 +1,7 @@
 // Models by the config.json of Hugging Face's transformers.
 //
-// Read are gpt2, gpt_neox, llama, mistral, qwen2, qwen3, gemma, mixtral and
-// qwen3_moe, told apart by `model_type` or else `architectures`. traces/FORMAT.md
-// says which keys count, and what is not modelled. Plain values; any thread.
+// Its type, `model_type` or else one of `architectures`, is one of hugging_face_types.json.
+// traces/FORMAT.md says which are read and which keys count. Plain values; any thread.
 #pragma once
 
 #include <string>
@@ -19,5 +18,8 @@ bool is_hugging_face(const JsonValue& document);
 // Throws an input error if the model has parts that Model can't express. Appends to `notes`, if
 // given, unknown keys and settings that are approximated by others.
 Model read_hugging_face(const JsonCursor& root, std::vector<std::string>* notes);
+
+// Changes what the keys of a pipesim-model say differs from an architecture.
+void apply_differences(const JsonCursor& differences, Model& model);
 
 }  // namespace pipesim

@@ -487,6 +487,14 @@ Model read_own(const JsonCursor& root) {
 
 }  // namespace
 
+void apply_differences(const JsonCursor& differences, Model& model) {
+  JsonMembers members(differences);
+  members.optional("architecture",
+                   [&](const JsonCursor& value) { model.shape_as(read_architecture(value)); });
+  read_differences(members, model);
+  members.finish();
+}
+
 Model parse_model(std::string_view text, const std::string& file, std::vector<std::string>* notes) {
   const JsonValue document = parse_json(text, file);
   const JsonCursor root(document, file);

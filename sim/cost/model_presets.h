@@ -1,4 +1,4 @@
-// The files of models that are part of the program. Constant; any thread.
+// The files on models that are part of the program. Constant; any thread.
 #pragma once
 
 #include <string_view>
@@ -13,5 +13,7 @@ struct ModelPreset {
 
 // In the order in which they are listed.
 const std::vector<ModelPreset>& model_presets();
+// What transformers' types of models are made of: see hugging_face.cpp.
+std::string_view hugging_face_types();
 
 }  // namespace pipesim
