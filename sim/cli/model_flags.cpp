@@ -184,7 +184,9 @@ TrainingRequest training_request(const ModelFlags& flags) {
         fmt::format("{} belongs to --model and --cluster; give both", first_model_flag(flags)));
   }
   if (!flags.model) {
-    refuse_missing("--model is missing: what is trained on the --cluster", model_names());
+    throw input_error(
+        "--model is missing: what is trained on the --cluster; `pipesim models` lists those known "
+        "by name; or give a file that ends in .json");
   }
   if (!flags.cluster) {
     refuse_missing("--cluster is missing: what the --model is trained on", known_clusters());

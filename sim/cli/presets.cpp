@@ -184,7 +184,10 @@ void print_model(const std::string& name) {
     print(to_json(*model, 2) + "\n");
     return;
   }
-  throw input_error(unknown_name("model", name, all_model_names()));
+  constexpr std::size_t most = 5;
+  std::vector<std::string> names = nearest_first(name, all_model_names());
+  names.resize(most);
+  throw input_error(unknown_name("model", name, names) + "; `pipesim models` lists all");
 }
 
 // Prints a preset's file verbatim.

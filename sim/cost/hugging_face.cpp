@@ -438,6 +438,12 @@ class ConfigReader {
       return value == nullptr ? 0 : *value->get_if<std::int64_t>();
     };
     std::vector<bool> narrow(blocks, !has("needs_types"));
+    if (const auto types = find("layer_types")) {
+      const std::string own = is_chunked ? "chunked_attention" : "sliding_attention";
+      const std::vector<std::string> names = layer_names(*types, {"full_attention", own});
+      for (std::size_t i = 0; i < blocks; ++i) narrow[i] = names[i] == own;
+      return narrow;
+    }
     const std::int64_t period = keyed("period_key").value_or(number("period"));
     const std::int64_t before = keyed("period_before").value_or(1);
     const std::int64_t after = keyed("after").value_or(0);
@@ -461,11 +467,6 @@ class ConfigReader {
     }
     // Windows are those of blocks without rotary positions, chunks those of the others.
     if (has("unrotated") && !is_chunked) narrow.flip();
-    if (const auto types = find("layer_types")) {
-      const std::string own = is_chunked ? "chunked_attention" : "sliding_attention";
-      const std::vector<std::string> names = layer_names(*types, {"full_attention", own});
-      for (std::size_t i = 0; i < blocks; ++i) narrow[i] = names[i] == own;
-    }
     return narrow;
   }
 

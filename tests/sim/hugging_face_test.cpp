@@ -146,6 +146,9 @@ TEST(HuggingFace, WindowsAreThoseOfEachBlock) {
   };
   const std::string narrow = R"(,"sliding_window":16)";
   const std::string used = narrow + R"(,"use_sliding_window":true)";
+  const std::string types =
+      R"(,"layer_types":["full_attention","sliding_attention","full_attention","full_attention",)"
+      R"("full_attention","full_attention","full_attention","full_attention"])";
   EXPECT_EQ(eight("mistral", narrow), "wwwwwwww");
   EXPECT_EQ(eight("mistral", R"(,"sliding_window":null)"), "ffffffff");
   EXPECT_EQ(eight("mistral", ""), "ffffffff");  // 4096 is longer
@@ -159,12 +162,10 @@ TEST(HuggingFace, WindowsAreThoseOfEachBlock) {
   EXPECT_EQ(eight("cohere2", narrow), "wwwfwwwf");
   EXPECT_EQ(eight("exaone4", narrow + R"(,"sliding_window_pattern":3)"), "wwfwwfww");
   EXPECT_EQ(eight("exaone4", R"(,"sliding_window":null)"), "ffffffff");
+  EXPECT_EQ(eight("exaone4", narrow + types + R"(,"sliding_window_pattern":"LLLG")"), "fwffffff");
   EXPECT_EQ(eight("cwm", narrow), "fwwwfwww");
   EXPECT_EQ(eight("smollm3", narrow), "ffffffff");
   EXPECT_EQ(eight("smollm3", used), "fffwfffw");
-  const std::string types =
-      R"(,"layer_types":["full_attention","sliding_attention","full_attention","full_attention",)"
-      R"("full_attention","full_attention","full_attention","full_attention"])";
   EXPECT_EQ(eight("gemma2", narrow + types), "fwffffff");
   EXPECT_EQ(eight("qwen3", used + types), "fwffffff");
   EXPECT_EQ(eight("qwen3", narrow + types), "ffffffff");
@@ -366,12 +367,14 @@ TEST(HuggingFace, EveryTypeHasTheParametersOfTransformers) {
       {"gpt2", whole, R"("n_embd":64,"n_layer":3,"n_head":4,"n_positions":32,"vocab_size":100)",
        158'528},
       {"gpt2", whole,
-       R"("n_embd":64,"n_layer":3,"n_head":4,"n_positions":32,"vocab_size":100,"n_inner":40,"tie_word_embeddings":false)",
+       R"("n_embd":64,"n_layer":3,"n_head":4,"n_positions":32,"vocab_size":100,)"
+       R"("n_inner":40,"tie_word_embeddings":false)",
        81'336},
       {"gpt_bigcode", whole,
        R"("n_embd":64,"n_layer":3,"n_head":4,"n_positions":32,"vocab_size":100)", 139'808},
       {"gpt_bigcode", whole,
-       R"("n_embd":64,"n_layer":3,"n_head":4,"n_positions":32,"vocab_size":100,"multi_query":false)",
+       R"("n_embd":64,"n_layer":3,"n_head":4,"n_positions":32,"vocab_size":100,)"
+       R"("multi_query":false)",
        158'528},
       {"gptj", whole, R"("n_embd":64,"n_layer":3,"n_head":4,"n_positions":32,"vocab_size":100)",
        161'828},
@@ -383,7 +386,8 @@ TEST(HuggingFace, EveryTypeHasTheParametersOfTransformers) {
       {"phi", grouped, R"("qk_layernorm":true)", 163'748},
       {"opt", plain, R"("ffn_dim":80,"word_embed_proj_dim":64)", 172'384},
       {"opt", plain,
-       R"("ffn_dim":80,"word_embed_proj_dim":64,"enable_bias":false,"layer_norm_elementwise_affine":false)",
+       R"("ffn_dim":80,"word_embed_proj_dim":64,"enable_bias":false,)"
+       R"("layer_norm_elementwise_affine":false)",
        168'320},
       {"bloom", whole, R"("hidden_size":64,"n_layer":3,"n_head":4,"vocab_size":100)", 156'608},
       {"mpt", whole, R"("d_model":64,"n_heads":4,"n_layers":3,"max_seq_len":32,"vocab_size":100)",
@@ -395,93 +399,151 @@ TEST(HuggingFace, EveryTypeHasTheParametersOfTransformers) {
       {"falcon", plain, R"("new_decoder_architecture":true,"num_ln_in_parallel_attn":1)", 302'208},
       {"mixtral", grouped, R"("num_local_experts":4,"num_experts_per_tok":2)", 531'264},
       {"qwen2_moe", grouped,
-       R"("num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"shared_expert_intermediate_size":40,"decoder_sparse_step":2)",
+       R"("num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,)"
+       R"("shared_expert_intermediate_size":40,"decoder_sparse_step":2)",
        222'720},
       {"qwen2_moe", grouped,
-       R"("num_experts":4,"moe_intermediate_size":24,"qkv_bias":false,"mlp_only_layers":[0,4])",
+       R"("num_experts":4,"moe_intermediate_size":24,"qkv_bias":false,)"
+       R"("mlp_only_layers":[0,4])",
        4'524'608},
       {"qwen3_moe", grouped,
-       R"("head_dim":24,"num_local_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"decoder_sparse_step":3)",
+       R"("head_dim":24,"num_local_experts":4,"num_experts_per_tok":2,)"
+       R"("moe_intermediate_size":24,"decoder_sparse_step":3)",
        235'616},
       {"olmoe", grouped, R"("num_experts":4,"num_experts_per_tok":2)", 531'840},
       {"flex_olmo", grouped, R"("num_experts":4,"num_experts_per_tok":2)", 531'840},
       {"phimoe", grouped,
-       R"("num_local_experts":4,"num_experts_per_tok":2,"attention_bias":true,"lm_head_bias":true)",
+       R"("num_local_experts":4,"num_experts_per_tok":2,"attention_bias":true,)"
+       R"("lm_head_bias":true)",
        533'348},
       {"dbrx", whole,
-       R"("d_model":64,"n_heads":4,"n_layers":3,"max_seq_len":32,"vocab_size":100,"attn_config":{"kv_n_heads":2,"rope_theta":10000.0},"ffn_config":{"ffn_hidden_size":24,"moe_num_experts":4,"moe_top_k":2,"hidden_size":64})",
+       R"("d_model":64,"n_heads":4,"n_layers":3,"max_seq_len":32,"vocab_size":100,)"
+       R"("attn_config":{"kv_n_heads":2,"rope_theta":10000.0},)"
+       R"("ffn_config":{"ffn_hidden_size":24,"moe_num_experts":4,"moe_top_k":2,)"
+       R"("hidden_size":64})",
        106'176},
       {"granitemoe", grouped, R"("num_local_experts":4,"num_experts_per_tok":2)", 531'264},
       {"granitemoeshared", grouped,
-       R"("num_local_experts":4,"num_experts_per_tok":2,"shared_intermediate_size":40)", 577'344},
+       R"("num_local_experts":4,"num_experts_per_tok":2,)"
+       R"("shared_intermediate_size":40)",
+       577'344},
       {"granitemoe_swa", grouped,
-       R"("num_local_experts":4,"num_experts_per_tok":2,"shared_intermediate_size":40)", 577'368},
+       R"("num_local_experts":4,"num_experts_per_tok":2,)"
+       R"("shared_intermediate_size":40)",
+       577'368},
       {"ernie4_5_moe", grouped,
-       R"("moe_num_experts":4,"moe_k":2,"moe_intermediate_size":24,"moe_layer_start_index":1,"moe_layer_end_index":4)",
+       R"("moe_num_experts":4,"moe_k":2,"moe_intermediate_size":24,)"
+       R"("moe_layer_start_index":1,"moe_layer_end_index":4)",
        229'456},
       {"ernie4_5_moe", grouped,
-       R"("moe_num_experts":4,"moe_k":2,"moe_intermediate_size":24,"moe_layer_start_index":0,"moe_layer_end_index":-1,"moe_layer_interval":2,"moe_num_shared_experts":0)",
+       R"("moe_num_experts":4,"moe_k":2,"moe_intermediate_size":24,)"
+       R"("moe_layer_start_index":0,"moe_layer_end_index":-1,)"
+       R"("moe_layer_interval":2,"moe_num_shared_experts":0)",
        192'332},
       {"glm4_moe", grouped,
-       R"("head_dim":24,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,"n_group":2,"topk_group":1,"first_k_dense_replace":2,"num_nextn_predict_layers":0,"attention_bias":true,"use_qk_norm":true)",
+       R"("head_dim":24,"n_routed_experts":4,"num_experts_per_tok":2,)"
+       R"("moe_intermediate_size":24,"n_shared_experts":2,"n_group":2,)"
+       R"("topk_group":1,"first_k_dense_replace":2,"num_nextn_predict_layers":0,)"
+       R"("attention_bias":true,"use_qk_norm":true)",
        274'144},
       {"sarvam_moe", grouped,
-       R"("head_dim":24,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,"n_group":2,"topk_group":1,"first_k_dense_replace":2,"num_nextn_predict_layers":0)",
+       R"("head_dim":24,"n_routed_experts":4,"num_experts_per_tok":2,)"
+       R"("moe_intermediate_size":24,"n_shared_experts":2,"n_group":2,)"
+       R"("topk_group":1,"first_k_dense_replace":2,"num_nextn_predict_layers":0)",
        272'992},
       {"solar_open", grouped,
-       R"("head_dim":24,"attention_bias":true,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2)",
+       R"("head_dim":24,"attention_bias":true,"n_routed_experts":4,)"
+       R"("num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2)",
        292'800},
       {"dots1", grouped,
-       R"("head_dim":24,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,"n_group":2,"topk_group":1,"first_k_dense_replace":2,"num_nextn_predict_layers":0,"attention_bias":true)",
+       R"("head_dim":24,"n_routed_experts":4,"num_experts_per_tok":2,)"
+       R"("moe_intermediate_size":24,"n_shared_experts":2,"n_group":2,)"
+       R"("topk_group":1,"first_k_dense_replace":2,"num_nextn_predict_layers":0,)"
+       R"("attention_bias":true)",
        274'528},
       {"gpt_oss", grouped, R"("head_dim":24,"num_local_experts":4,"num_experts_per_tok":2)",
        575'856},
       {"llama4_text", grouped,
-       R"("head_dim":24,"num_local_experts":4,"num_experts_per_tok":2,"interleave_moe_layer_step":2,"intermediate_size_mlp":80,"attention_chunk_size":8)",
+       R"("head_dim":24,"num_local_experts":4,"num_experts_per_tok":2,)"
+       R"("interleave_moe_layer_step":2,"intermediate_size_mlp":80,)"
+       R"("attention_chunk_size":8)",
        447'552},
       {"llama4_text", grouped,
-       R"("num_local_experts":4,"num_experts_per_tok":2,"attention_bias":true,"moe_layers":[1,2,5])",
+       R"("num_local_experts":4,"num_experts_per_tok":2,"attention_bias":true,)"
+       R"("moe_layers":[1,2,5])",
        10'324'416},
       {"minimax_m2", grouped, R"("head_dim":24,"num_local_experts":4,"num_experts_per_tok":2)",
        568'992},
       {"hunyuan_v1_moe", grouped, R"("head_dim":24,"num_experts":4,"moe_topk":2)", 679'008},
       {"afmoe", grouped,
-       R"("head_dim":24,"num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"num_dense_layers":2)",
+       R"("head_dim":24,"num_experts":4,"num_experts_per_tok":2,)"
+       R"("moe_intermediate_size":24,"num_dense_layers":2)",
        310'640},
       {"cohere2_moe", grouped,
-       R"("head_dim":16,"num_experts":4,"num_shared_experts":2,"attention_bias":true)", 746'816},
+       R"("head_dim":16,"num_experts":4,"num_shared_experts":2,)"
+       R"("attention_bias":true)",
+       746'816},
       {"cohere2_moe", grouped,
-       R"("num_experts":4,"first_k_dense_replace":2,"prefix_dense_intermediate_size":40,"head_dim":16)",
+       R"("num_experts":4,"first_k_dense_replace":2,)"
+       R"("prefix_dense_intermediate_size":40,"head_dim":16)",
        391'872},
       {"exaone_moe", grouped,
-       R"("num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"first_k_dense_replace":2,"num_shared_experts":2)",
+       R"("num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,)"
+       R"("first_k_dense_replace":2,"num_shared_experts":2)",
        236'032},
       {"hy_v3", grouped,
-       R"("head_dim":24,"num_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"mlp_layer_types":["dense","sparse","dense","sparse","dense","sparse"])",
+       R"("head_dim":24,"num_experts":4,"num_experts_per_tok":2,)"
+       R"("moe_intermediate_size":24,"mlp_layer_types":["dense","sparse","dense",)"
+       R"("sparse","dense","sparse"])",
        249'696},
       {"mellum", grouped,
-       R"("head_dim":24,"num_local_experts":4,"num_experts_per_tok":2,"attention_bias":true,"moe_intermediate_size":24,"mlp_layer_types":["dense","sparse","dense","sparse","dense","sparse"])",
+       R"("head_dim":24,"num_local_experts":4,"num_experts_per_tok":2,)"
+       R"("attention_bias":true,"moe_intermediate_size":24,)"
+       R"("mlp_layer_types":["dense","sparse","dense","sparse","dense","sparse"])",
        237'408},
       {"deepseek_v2", grouped,
-       R"("kv_lora_rank":16,"q_lora_rank":20,"qk_rope_head_dim":8,"qk_nope_head_dim":16,"v_head_dim":12,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,"n_group":2,"topk_group":1,"first_k_dense_replace":2,"num_nextn_predict_layers":0)",
+       R"("kv_lora_rank":16,"q_lora_rank":20,"qk_rope_head_dim":8,)"
+       R"("qk_nope_head_dim":16,"v_head_dim":12,"n_routed_experts":4,)"
+       R"("num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,)"
+       R"("n_group":2,"topk_group":1,"first_k_dense_replace":2,)"
+       R"("num_nextn_predict_layers":0)",
        219'928},
       {"deepseek_v2", grouped,
-       R"("kv_lora_rank":16,"q_lora_rank":null,"qk_rope_head_dim":8,"qk_nope_head_dim":16,"v_head_dim":12,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,"n_group":null,"topk_group":null,"first_k_dense_replace":5,"num_nextn_predict_layers":0)",
+       R"("kv_lora_rank":16,"q_lora_rank":null,"qk_rope_head_dim":8,)"
+       R"("qk_nope_head_dim":16,"v_head_dim":12,"n_routed_experts":4,)"
+       R"("num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,)"
+       R"("n_group":null,"topk_group":null,"first_k_dense_replace":5,)"
+       R"("num_nextn_predict_layers":0)",
        209'056},
       {"deepseek_v3", grouped,
-       R"("kv_lora_rank":16,"q_lora_rank":20,"qk_rope_head_dim":8,"qk_nope_head_dim":16,"v_head_dim":12,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,"n_group":2,"topk_group":1,"first_k_dense_replace":2,"num_nextn_predict_layers":0)",
+       R"("kv_lora_rank":16,"q_lora_rank":20,"qk_rope_head_dim":8,)"
+       R"("qk_nope_head_dim":16,"v_head_dim":12,"n_routed_experts":4,)"
+       R"("num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,)"
+       R"("n_group":2,"topk_group":1,"first_k_dense_replace":2,)"
+       R"("num_nextn_predict_layers":0)",
        219'928},
       {"glm4_moe_lite", grouped,
-       R"("kv_lora_rank":16,"q_lora_rank":20,"qk_rope_head_dim":8,"qk_nope_head_dim":16,"v_head_dim":12,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,"n_group":2,"topk_group":1,"first_k_dense_replace":2,"num_nextn_predict_layers":0,"mlp_layer_types":["dense","sparse","dense","sparse","dense","sparse"])",
+       R"("kv_lora_rank":16,"q_lora_rank":20,"qk_rope_head_dim":8,)"
+       R"("qk_nope_head_dim":16,"v_head_dim":12,"n_routed_experts":4,)"
+       R"("num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,)"
+       R"("n_group":2,"topk_group":1,"first_k_dense_replace":2,)"
+       R"("num_nextn_predict_layers":0,"mlp_layer_types":["dense","sparse",)"
+       R"("dense","sparse","dense","sparse"])",
        210'456},
       {"sarvam_mla", grouped,
-       R"("kv_lora_rank":16,"q_lora_rank":null,"qk_rope_head_dim":8,"qk_nope_head_dim":16,"v_head_dim":12,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,"n_group":2,"topk_group":1,"first_k_dense_replace":2,"num_nextn_predict_layers":0)",
+       R"("kv_lora_rank":16,"q_lora_rank":null,"qk_rope_head_dim":8,)"
+       R"("qk_nope_head_dim":16,"v_head_dim":12,"n_routed_experts":4,)"
+       R"("num_experts_per_tok":2,"moe_intermediate_size":24,"n_shared_experts":2,)"
+       R"("n_group":2,"topk_group":1,"first_k_dense_replace":2,)"
+       R"("num_nextn_predict_layers":0)",
        237'472},
       {"youtu", grouped,
-       R"("kv_lora_rank":16,"q_lora_rank":20,"qk_rope_head_dim":8,"qk_nope_head_dim":16,"v_head_dim":12)",
+       R"("kv_lora_rank":16,"q_lora_rank":20,"qk_rope_head_dim":8,)"
+       R"("qk_nope_head_dim":16,"v_head_dim":12)",
        175'640},
       {"minicpm3", grouped,
-       R"("kv_lora_rank":16,"q_lora_rank":20,"qk_rope_head_dim":8,"qk_nope_head_dim":16,"v_head_dim":12)",
+       R"("kv_lora_rank":16,"q_lora_rank":20,"qk_rope_head_dim":8,)"
+       R"("qk_nope_head_dim":16,"v_head_dim":12)",
        175'640},
   };
   for (const GoldenConfig& one : all) {

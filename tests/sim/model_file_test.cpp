@@ -399,8 +399,8 @@ TEST(ModelFile, WhatIsWrongIsSaidWithWhatWouldDo) {
        "expert_groups: 3 groups do not divide 4 experts; the nearest that do are 2 and 4"},
       {llama(R"("mlp_size":9,"experts":4,"experts_per_token":2,"expert_groups":2)"),
        "key 'groups_per_token' is missing"},
-      {llama(
-           R"("mlp_size":9,"experts":4,"experts_per_token":2,"expert_groups":2,"groups_per_token":3)"),
+      {llama(R"("mlp_size":9,"experts":4,"experts_per_token":2,"expert_groups":2,)"
+             R"("groups_per_token":3)"),
        "groups_per_token: 3 is out of range"},
       {llama(R"("mlp_size":9,"kinds":[])"), "kinds: an empty list; give at least one kind"},
       {llama(R"("mlp_size":9,"kinds":[{}],"window":3)"), "kinds: `window` is that of all blocks"},
@@ -430,8 +430,8 @@ TEST(ModelFile, WhatIsWrongIsSaidWithWhatWouldDo) {
       {llama(
            R"("mlp_size":9,"latent":{"kv_rank":4,"plain_size":4,"rotary_size":3,"value_size":4})"),
        "heads: 8 heads of 3 numbers, but rotary positions turn pairs"},
-      {llama(
-           R"("mlp_size":9,"kv_heads":2,"latent":{"kv_rank":4,"plain_size":4,"rotary_size":2,"value_size":4})"),
+      {llama(R"("mlp_size":9,"kv_heads":2,"latent":{"kv_rank":4,"plain_size":4,"rotary_size":2,)"
+             R"("value_size":4})"),
        "unknown key 'kv_heads'"},
       {gpt(R"("hidden_size":128,"heads":8,"rotary_base":10000)"), "unknown key 'rotary_base'"},
       {gpt(R"("hidden_size":128,"heads":8,"qkv_bias":true)"), "unknown key 'qkv_bias'"},
