@@ -17,14 +17,14 @@ import random
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
 from command_line import Parser, run_program
 from predictions import Outcome, predict_rows
 from program import InputError, Json, Pipesim
-from rows import Model, Quantity, Row, Source, Use, read_one_gpu_steps, read_rows
+from rows import Model, Part, Quantity, Row, Source, Use, read_one_gpu_steps, read_rows
 
 WIDEST_TENSOR_PARALLEL = 8  # wider is wider than a node
 
@@ -54,13 +54,14 @@ def rows_of(one: Set, rows: Sequence[Row]) -> list[Row]:
         if row.source is one.source
         and row.use is Use.UNSEEN
         and row.quantity is Quantity.ITERATION
+        and row.part is Part.DENSE  # a table of runs has no columns for more
         and row.training.tensor_parallel <= WIDEST_TENSOR_PARALLEL
         and (one.model is None or row.model.name == one.model)
     ]
 
 
 def model_file(pipesim: Pipesim, model: Model) -> str:
-    return pipesim.file({"format": "pipesim-model", "version": 1, **asdict(model)})
+    return pipesim.file(model.file)
 
 
 def cells_of(pipesim: Pipesim, row: Row) -> Json:

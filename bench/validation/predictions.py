@@ -60,7 +60,7 @@ NamedError = tuple[str, float]
 
 
 def model_path(pipesim: Pipesim, model: Model) -> str:
-    return pipesim.file({"format": "pipesim-model", "version": 1, **asdict(model)})
+    return pipesim.file(model.file)
 
 
 def model_flags(pipesim: Pipesim, model: Model, cluster: str, training: Training) -> list[str]:
@@ -90,6 +90,8 @@ def command_of(pipesim: Pipesim, row: Row) -> list[str]:
     command += ["--microbatches", str(row.microbatches), "--explain"]
     if row.software:
         command += ["--software", row.software]
+    if row.layout:
+        command += ["--layout", row.layout]
     return command + model_flags(pipesim, row.model, row.cluster, row.training)
 
 

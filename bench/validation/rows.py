@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from pathlib import Path
 
@@ -30,6 +30,14 @@ class Use(Enum):
     CONTRADICTS = "contradicts_neighbours"  # see Row.reason; never fitted
     DID_NOT_RUN = "did_not_run"  # out of memory, or crashed
     LAYOUT = "layout"  # of published_layouts.json; its time is not compared
+
+
+class Part(Enum):
+    """What rows are compared apart by, since their errors differ."""
+
+    DENSE = "dense"
+    CONTEXT = "context parallelism"
+    EXPERTS = "experts"  # with context parallelism or without
 
 
 class Source(Enum):
@@ -54,6 +62,7 @@ class Source(Enum):
     ATORCH = "atorch a100"
     TORCHTITAN_A100 = "torchtitan a100"
     NEMO_LONG = "nemo long sequences"
+    MEGATRON_MOE = "megatron moe"
     ONE_GPU = "one gpu"  # of one_gpu.json, which one_gpu.py predicts
 
 
@@ -71,6 +80,7 @@ SOFTWARE = {
     Source.INTERNLM: "internevo",
     Source.TORCHTITAN_A100: "torchtitan",
     Source.NEMO_LONG: "nemo",
+    Source.MEGATRON_MOE: "megatron-core",
 }
 FILES = {
     Source.NEMO: "nemo_h100_fp8.json",
@@ -86,7 +96,23 @@ FILES = {
     Source.ATORCH: "atorch_a100.json",
     Source.TORCHTITAN_A100: "torchtitan_a100.json",
     Source.NEMO_LONG: "nemo_long_sequence.json",
+    Source.MEGATRON_MOE: "megatron_moe.json",
 }
+
+# Keys of a pipesim-model that few models have.
+RARE_MODEL_KEYS = (
+    "head_size",
+    "qk_norm",
+    "latent",
+    "experts",
+    "experts_per_token",
+    "expert_size",
+    "shared_size",
+    "expert_groups",
+    "groups_per_token",
+    "kinds",
+    "prediction_depths",
+)
 
 
 @dataclass(frozen=True)
@@ -104,6 +130,20 @@ class Model:
     max_sequence_length: int
     tied_head: bool
     dropout: float
+    rare: str = "{}"  # as JSON, so that models can be compared: of RARE_MODEL_KEYS
+
+    @property
+    def experts(self) -> int:
+        return json.loads(self.rare).get("experts", 1)
+
+    @property
+    def file(self) -> Json:
+        """A pipesim-model."""
+        keys = {"format": "pipesim-model", "version": 1, **asdict(self)}
+        rare = json.loads(keys.pop("rare"))
+        if "latent" in rare:
+            del keys["kv_heads"]
+        return keys | rare
 
 
 @dataclass(frozen=True)
@@ -128,10 +168,16 @@ class Training:
     exchange_overlap: float | None = None
     fused_loss: bool = False
     shard_over: int | None = None
+    context_parallel: int = 1
+    context_parallel_type: str | None = None
+    expert_parallel: int = 1
+    expert_tensor_parallel: int | None = None
+    expert_dispatch: str | None = None
 
     @property
     def devices(self) -> int:
-        return self.pipeline_parallel * self.tensor_parallel * self.data_parallel
+        replicas = self.data_parallel * self.context_parallel
+        return self.pipeline_parallel * self.tensor_parallel * replicas
 
 
 @dataclass(frozen=True)
@@ -154,6 +200,19 @@ class Row:
     reason: str  # why it contradicts its neighbours
     software: str | None  # a preset, or a file
     nodes: int | None = None  # where the source says so
+    layout: str | None = None  # layers of each chunk, as `--layout` has them
+
+    @property
+    def part(self) -> Part:
+        if self.model.experts > 1:
+            return Part.EXPERTS
+        return Part.CONTEXT if self.training.context_parallel > 1 else Part.DENSE
+
+    @property
+    def set_name(self) -> str:
+        """Of rows of its source and part."""
+        name = self.source.value
+        return name if self.part is Part.DENSE else f"{name}, {self.part.value}"
 
     @property
     def is_sound(self) -> bool:
@@ -247,7 +306,8 @@ def model_of(row: Json) -> Model:
         "dropout": row.get("dropout_ppm", 100_000) / 1e6,  # what these programs train with
     }
     name = row.get("model", f"h {hidden}, {row['blocks']} blocks")
-    return Model(**defaults | pick(row, Model) | {"name": name})
+    rare = json.dumps({key: row[key] for key in RARE_MODEL_KEYS if key in row})
+    return Model(**defaults | pick(row, Model) | {"name": name, "rare": rare})
 
 
 def in_units(row: Json, key: str, unit: float) -> float | None:
@@ -296,6 +356,7 @@ def row_of(source: Source, row: Json, name: str, quantity: Quantity, seconds: fl
         reason=row.get("reason", ""),
         software=row.get("software", SOFTWARE.get(source)),
         nodes=row.get("nodes"),
+        layout=row.get("layout"),
     )
 
 
