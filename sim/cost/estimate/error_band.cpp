@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/cost/hardware/hardware_json.h"
@@ -17,13 +20,39 @@ namespace {
 
 constexpr std::int64_t few_rows = 5;  // fewer say little on their own
 
+// How many of something runs had, at least and at most.
+struct Counts {
+  std::int64_t least = 1, most = max_count;
+
+  bool have(std::int64_t count) const { return count >= least && count <= most; }
+};
+
+// Whose errors differ, as bench/validation/rows.py tells rows apart.
+enum class RunPart : std::uint8_t { dense, context, experts };
+constexpr std::pair<std::string_view, RunPart> run_part_names[] = {
+    {"dense", RunPart::dense},
+    {"context parallelism", RunPart::context},
+    {"experts", RunPart::experts}};
+
+RunPart part_of(const Model& model, const Training& training) {
+  if (model.has_experts()) return RunPart::experts;
+  return training.context_parallel > 1 ? RunPart::context : RunPart::dense;
+}
+
 // Of runs of one device and software.
 struct ValidatedRuns {
   std::string device;
   std::string software;
   bool is_fp8 = false;
-  std::int64_t min_devices = 1, max_devices = max_count;
+  RunPart part = RunPart::dense;
+  Counts devices, context_parallel, experts;
   ErrorBand band;
+
+  bool are_like(const Model& model, const Training& training) const {
+    return is_fp8 == (training.precision == Precision::fp8) && part == part_of(model, training) &&
+           devices.have(training.devices()) && context_parallel.have(training.context_parallel) &&
+           experts.have(model.experts);
+  }
 };
 
 struct Validated {
@@ -41,6 +70,13 @@ ErrorBand read_band(JsonMembers& row) {
   return band;
 }
 
+RunPart read_run_part(const JsonCursor& name) {
+  const auto* const part = std::ranges::find(run_part_names, name.string(),
+                                             &std::pair<std::string_view, RunPart>::first);
+  if (part == std::end(run_part_names)) name.fail("is no part of runs");
+  return part->second;
+}
+
 Validated read_validated() {
   const std::string file = "validated.json";
   const JsonValue document = parse_json(validated_sets(), file);
@@ -54,11 +90,16 @@ Validated read_validated() {
       runs.device = row.required("device").string();
       runs.software = row.required("software").string();
       runs.is_fp8 = row.boolean_or("fp8", false);
-      row.optional("devices", [&](const JsonCursor& devices) {
-        const auto ends = devices.array();
-        runs.min_devices = ends[0].integer(1, max_count);
-        runs.max_devices = ends[1].integer(1, max_count);
-      });
+      row.optional("part", [&](const JsonCursor& name) { runs.part = read_run_part(name); });
+      const auto read_counts = [&](std::string_view name, Counts& counts) {
+        row.optional(name, [&](const JsonCursor& list) {
+          const auto ends = list.array();
+          counts = {ends[0].integer(1, max_count), ends[1].integer(1, max_count)};
+        });
+      };
+      read_counts("devices", runs.devices);
+      read_counts("context_parallel", runs.context_parallel);
+      read_counts("experts", runs.experts);
       runs.band = read_band(row);
     }
   };
@@ -84,25 +125,23 @@ std::optional<ErrorBand> widest(const std::vector<ValidatedRuns>& all, IsAlike i
   return band;
 }
 
-bool has_evidence(const Model& model) { return model.is_decoder() && !model.has_experts(); }
-
 }  // namespace
 
 std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
                                     const Training& training) {
-  if (!has_evidence(model)) return std::nullopt;
-  if (cluster.error_band) return cluster.error_band;
+  if (!model.is_decoder()) return std::nullopt;
+  if (cluster.error_band) {
+    return part_of(model, training) == RunPart::dense ? cluster.error_band : std::nullopt;
+  }
   const Validated validated = read_validated();
   const SoftwareSpec& software = cluster.device.software;
   const bool is_fp8 = training.precision == Precision::fp8;
   const bool is_16_bits =
       training.precision == Precision::bf16 || training.precision == Precision::fp16;
   if (!is_fp8 && !is_16_bits) return std::nullopt;
-  const std::int64_t devices = training.devices();
   return widest(validated.times, [&](const ValidatedRuns& one) {
     return !software.is_own && one.device == cluster.device.preset &&
-           one.software == software.name && one.is_fp8 == is_fp8 && devices >= one.min_devices &&
-           devices <= one.max_devices;
+           one.software == software.name && one.are_like(model, training);
   });
 }
 
@@ -111,7 +150,7 @@ std::optional<ErrorBand> error_band(const CostModel& model) {
 }
 
 std::optional<ErrorBand> memory_error_band(const Model& model, const Cluster& cluster) {
-  if (!has_evidence(model)) return std::nullopt;
+  if (!model.is_decoder() || model.has_experts()) return std::nullopt;
   const Validated validated = read_validated();
   const auto is_device = [&](const ValidatedRuns& one) {
     return one.device == cluster.device.preset;

@@ -15,14 +15,16 @@
 namespace pipesim {
 
 // For runs of the same device, software and precision, on as many devices as such runs had, at
-// least and at most. Nothing if none are known, for models with experts, and for models that are
-// not transformers. A cluster's own band is of the runs that it was fitted to.
+// least and at most. Models with experts have bands of their own, of runs with as many experts, and
+// so have others with context parallelism, of as many ranks. Nothing if none are known, and for
+// models that are not transformers. A cluster's own band is of the runs that it was fitted to,
+// which had neither.
 std::optional<ErrorBand> error_band(const Model& model, const Cluster& cluster,
                                     const Training& training);
 std::optional<ErrorBand> error_band(const CostModel& model);
 
 // The same for the peak memory of the fullest rank: of runs of the same device and software, or of
-// the same device if few of that software are known.
+// the same device if few of that software are known. Nothing for models with experts.
 std::optional<ErrorBand> memory_error_band(const Model& model, const Cluster& cluster);
 std::optional<ErrorBand> memory_error_band(const CostModel& model);
 
