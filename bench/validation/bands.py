@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Writes sim/cost/hardware/validated.json: how far published iterations that nothing was fitted on
-are from predictions, by device, software and whether products have 8-bit inputs, on how many devices
-they ran, and how many a band holds that was made without their model; and how far published peaks of
-memory are, by device and software.
+are from predictions, by device, software, whether products have 8-bit inputs, and whether there are
+experts, or else context parallelism; on how many devices they ran, with how many experts or
+context-parallel ranks, and how many a band holds that was made without their model; and how far
+published peaks of memory are, by device and software.
 
     bands.py            writes the file
     bands.py --check    fails where it is not what this would write
 
 One rule makes all bands. A band is a fraction of the prediction. A band of time is what four of five
 of its rows stay within, and at least LEAST; with fewer than FEW rows it is at least what four of five
-sets of rows stay within. Of several models, each is held against what the others stay within: where
+sets of rows like them stay within. A band of the whole prediction or more says nothing: it is left
+out, and holds no row. Of several models, each is held against what the others stay within: where
 that is too narrow for four of five rows, the band widens by as much, and where it is too wide it
 narrows, but of MANY models alone.
 """
@@ -20,13 +22,13 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from command_line import Parser, run_program
 from predictions import Outcome, predict_rows
 from program import REPOSITORY, InputError, Json, Pipesim, write_whole
-from rows import Quantity, Row, Source, Use, read_rows
+from rows import Model, Part, Quantity, Row, Source, Use, read_rows
 
 FILE = REPOSITORY / "sim" / "cost" / "hardware" / "validated.json"
 # Another simulator's output is not measured.
@@ -43,6 +45,7 @@ class Kind:
     device: str
     software: str
     fp8: bool
+    part: str  # of Part
 
 
 @dataclass(frozen=True, order=True)
@@ -71,6 +74,7 @@ def kind_of(pipesim: Pipesim, row: Row) -> Kind:
         device=device_of(pipesim, row)["name"],
         software=software_of(pipesim, row),
         fp8=row.training.precision == "fp8",
+        part=row.part.value,
     )
 
 
@@ -92,19 +96,24 @@ def band(errors: Iterable[float]) -> float:
     return sizes[min(len(sizes), ceil(0.8 * (len(sizes) + 1))) - 1]
 
 
-def band_of_others(sets: Mapping[str, Sequence[float]]) -> float:
+def band_of_others(sets: Iterable[Iterable[float]]) -> float:
     """What four of five sets stay within."""
-    return band(band(errors) for errors in sets.values())
+    return band(map(band, sets))
 
 
 def band_of(errors: Sequence[float], of_others: float) -> float:
     return max(LEAST, band(errors), of_others if len(errors) < FEW else 0)
 
 
+def model_of(one: Outcome) -> Model:
+    """Models that differ in their blocks alone are one."""
+    return replace(one.row.model, blocks=0)
+
+
 def by_model(rows: Sequence[Outcome]) -> list[list[Outcome]]:
-    models: dict[str, list[Outcome]] = defaultdict(list)
+    models: dict[Model, list[Outcome]] = defaultdict(list)
     for one in rows:
-        models[repr(one.row.model)].append(one)
+        models[model_of(one)].append(one)
     return list(models.values())
 
 
@@ -115,7 +124,7 @@ def band_of_rows(rows: Sequence[Outcome], general: float) -> float:
         return known
     shares = []
     for own in models:
-        others = band(one.deviation for one in rows if one.row.model != own[0].row.model)
+        others = band(one.deviation for one in of_other_models(own[0], rows))
         shares += [abs(one.deviation) / others for one in own]
     unseen = band(shares) * band(one.deviation for one in rows)
     return unseen if len(models) >= MANY else max(known, unseen)
@@ -142,24 +151,26 @@ class Coverage:
 def holds(band_rows: Sequence[Outcome], general: float, row: Outcome) -> bool:
     """Whether a band of other rows, or where there are none the general one, holds this row."""
     limit = band_of_rows(band_rows, general) if band_rows else general
-    return abs(row.deviation) <= limit
+    return limit < 1 and abs(row.deviation) <= limit
 
 
 def of_other_models(row: Outcome, alike: Sequence[Outcome]) -> list[Outcome]:
-    return [one for one in alike if one.row.model != row.row.model]
+    return [one for one in alike if model_of(one) != model_of(row)]
 
 
 def coverages(kinds: Mapping[str, Kind], outcomes: Sequence[Outcome]) -> list[Coverage]:
     """Of rows that are evidence; `kinds` is by the name of a source and a row."""
     sets: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
-        sets[outcome.row.source.value].append(outcome)
+        sets[outcome.row.set_name].append(outcome)
     result = []
     for name, some in sets.items():
-        others = {
-            key: [one.deviation for one in value] for key, value in sets.items() if key != name
-        }
-        general = band_of_others(others)
+        part = some[0].row.part
+        general = band_of_others(
+            [one.deviation for one in other]
+            for key, other in sets.items()
+            if key != name and other[0].row.part is part
+        )
         inside = [0, 0]
         for one in some:
             kind = kinds[key_of(one.row)]
@@ -175,17 +186,21 @@ def key_of(row: Row) -> str:
     return f"{row.source.value}: {row.name}"
 
 
-def line_of(kind: Kind | MemoryKind, some: Sequence[Outcome], fraction: float) -> dict[str, Json]:
+def line_of(kind: Kind | MemoryKind, some: Sequence[Outcome], fraction: float) -> Json:
     sets = sorted({one.row.source.value for one in some})
     return {**vars(kind), "sets": sets, "rows": len(some), "fraction": rounded_up(fraction)}
 
 
-def time_line(kind: Kind, some: Sequence[Outcome], general: float) -> dict[str, Json]:
-    devices = [one.row.training.devices for one in some]
+def time_line(kind: Kind, some: Sequence[Outcome], general: float) -> Json:
+    counts = {"devices": [one.row.training.devices for one in some]}
+    if kind.part == Part.CONTEXT.value:
+        counts["context_parallel"] = [one.row.training.context_parallel for one in some]
+    if kind.part == Part.EXPERTS.value:
+        counts["experts"] = [one.row.model.experts for one in some]
     return {
         **line_of(kind, some, band_of_rows(some, general)),
         "held": sum(holds(of_other_models(one, some), general, one) for one in some),
-        "devices": [min(devices), max(devices)],
+        **{name: [min(numbers), max(numbers)] for name, numbers in counts.items()},
     }
 
 
@@ -193,14 +208,15 @@ def bands_text(pipesim: Pipesim) -> str:
     outcomes = predict_rows(pipesim, [row for row in read_rows() if is_evidence(row)])
     times: dict[Kind, list[Outcome]] = defaultdict(list)
     peaks: dict[MemoryKind, list[Outcome]] = defaultdict(list)
-    sets: dict[str, list[float]] = defaultdict(list)
+    sets: dict[Part, dict[Source, list[float]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
         times[kind_of(pipesim, outcome.row)].append(outcome)
-        sets[outcome.row.source.value].append(outcome.deviation)
+        sets[outcome.row.part][outcome.row.source].append(outcome.deviation)
         if outcome.peak_deviation is not None:
             peaks[memory_kind_of(pipesim, outcome.row)].append(outcome)
-    of_others = band_of_others(sets)
-    lines = [json.dumps(time_line(kind, times[kind], of_others)) for kind in sorted(times)]
+    of_others = {part.value: band_of_others(some.values()) for part, some in sets.items()}
+    bands = [time_line(kind, times[kind], of_others[kind.part]) for kind in sorted(times)]
+    lines = [json.dumps(line) for line in bands if line["fraction"] < 1]
     memory = [
         json.dumps(
             line_of(kind, peaks[kind], band(one.peak_deviation or 0 for one in peaks[kind]))

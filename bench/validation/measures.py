@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from choosing import AMONG, choices, losses, misfits, within_node
 from findings import Findings
 from predictions import ErrorSummary, NamedError, Outcome, peaks, summarise, times
-from rows import Source, Use
+from rows import Part, Source, Use
 from schedule_figures import Figure
 
 Measures = dict[str, ErrorSummary]
@@ -15,7 +15,7 @@ Measures = dict[str, ErrorSummary]
 USE_TITLES = {Use.FITTED: "fitted", Use.HOST_FLOOR: "host floor", Use.UNSEEN: "unseen"}
 
 # Iterations of other software than Megatron-LM of 2021 and 2022, and of other devices. Rows
-# that contradict count by themselves.
+# that contradict count by themselves, and so does each Part.
 SETS = (
     Source.NANOTRON,
     Source.NEMO,
@@ -32,7 +32,9 @@ SETS = (
     Source.ATORCH,
     Source.TORCHTITAN_A100,
     Source.NEMO_LONG,
+    Source.MEGATRON_MOE,
 )
+PRECISIONS = ("bf16", "fp8")
 
 
 # Software that ran on one GPU here.
@@ -78,7 +80,38 @@ def multi_node_measures(outcomes: list[Outcome]) -> Measures:
     }
 
 
-def set_measures(source: Source, outcomes: list[Outcome]) -> Measures:
+def of_precisions(name: str, outcomes: list[Outcome]) -> Measures:
+    measures: Measures = {}
+    for precision in PRECISIONS:
+        some = [one for one in outcomes if one.row.training.precision == precision]
+        measures |= by_use(f"{name}, {precision}", some)
+    return measures
+
+
+def part_measures(source: Source, part: Part, outcomes: list[Outcome]) -> Measures:
+    """Of one that is not dense."""
+    name = f"{source.value}, {part.value}"
+    some = [one for one in sound(outcomes) if one.row.part is part]
+    measures = by_use(name, some)
+    if source is Source.DGXC:
+        measures |= of_precisions(name, some)
+    models = sorted({one.row.model.name for one in some})
+    if part is Part.EXPERTS and len(models) > 1:
+        for model in models:
+            own = [one for one in some if one.row.model.name == model]
+            measures |= by_use(f"{name}, {model}", own)
+    return measures | by_use(f"{name}, peak memory", some, peaks)
+
+
+def set_measures(source: Source, all_outcomes: list[Outcome]) -> Measures:
+    outcomes = [one for one in all_outcomes if one.row.part is Part.DENSE]
+    measures = dense_measures(source, outcomes)
+    for part in (Part.CONTEXT, Part.EXPERTS):
+        measures |= part_measures(source, part, all_outcomes)
+    return measures
+
+
+def dense_measures(source: Source, outcomes: list[Outcome]) -> Measures:
     name = source.value
     measures = by_use(name, sound(outcomes))
     if source is Source.NANOTRON:
@@ -89,9 +122,7 @@ def set_measures(source: Source, outcomes: list[Outcome]) -> Measures:
         within = [one for one in outcomes if within_node(one)]
         measures[f"{name}, all that ran with t <= 8"] = summarise(times(within))
     if source is Source.DGXC:
-        for precision in ("bf16", "fp8"):
-            part = [one for one in sound(outcomes) if one.row.training.precision == precision]
-            measures |= by_use(f"{name}, {precision}", part)
+        measures |= of_precisions(name, sound(outcomes))
     measures |= by_use(f"{name}, peak memory", sound(outcomes), peaks)
     contradicting = [one for one in outcomes if one.row.use is Use.CONTRADICTS]
     if source is Source.NANOTRON:

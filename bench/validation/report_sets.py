@@ -36,6 +36,12 @@ def layouts_title(outcomes: Sequence[Outcome]) -> str:
     chunks = {outcome.row.virtual_stages for outcome in outcomes}
     if chunks != {1}:
         parts.append(span("chunks", chunks))
+    for letter, degrees in (
+        ("c", [one.context_parallel for one in trainings]),
+        ("e", [one.expert_parallel for one in trainings]),
+    ):
+        if max(degrees) > 1:
+            parts.append(span(letter, degrees))
     parts.append(span("d", (one.data_parallel for one in trainings)))
     zeros = sorted({one.zero for one in trainings})
     if zeros != [0]:
@@ -62,9 +68,12 @@ def software_title(findings: Findings, outcomes: Iterable[Outcome]) -> str:
 def by_software(findings: Findings) -> str:
     """Of the unseen rows; by devices, in the order of MEASURED."""
     rows: dict[str, list[list[str]]] = {}
+    groups: dict[tuple[str, str], list[Outcome]] = {}
     for source in MEASURED:
-        outcomes = findings.of(source)
-        device = findings.hardware[outcomes[0].row.cluster].title.removeprefix("NVIDIA ")
+        for one in findings.of(source):
+            device = findings.hardware[one.row.cluster].title.removeprefix("NVIDIA ")
+            groups.setdefault((one.row.set_name, device), []).append(one)
+    for (name, device), outcomes in groups.items():
         unseen = with_use(outcomes, Use.UNSEEN)
         counts = [
             str(len(with_use(outcomes, use))) for use in (Use.FITTED, Use.UNSEEN, Use.CONTRADICTS)
@@ -72,7 +81,7 @@ def by_software(findings: Findings) -> str:
         layouts = layouts_title([one for one in outcomes if one.row.is_sound])
         figures = spread(summarise(times(unseen)), 1)
         preset = software_title(findings, outcomes)
-        line = [device, source.value, preset, *counts, *figures, layouts]
+        line = [device, name, preset, *counts, *figures, layouts]
         rows.setdefault(device, []).append(line)
     counted = ["fitted", "unseen", "contradict"]
     of_unseen = ["mean of unseen, %", "median, %", "worst, %"]
@@ -103,6 +112,7 @@ def coverage_table(findings: Findings) -> str:
             findings.hardware[one.row.cluster].device,
             findings.software_of(one.row),
             one.row.training.precision == "fp8",
+            one.row.part.value,
         )
         for one in outcomes
     }
@@ -291,6 +301,7 @@ def set_tables(findings: Findings) -> dict[str, str]:
         "atorch": Source.ATORCH,
         "torchtitan_a100": Source.TORCHTITAN_A100,
         "nemo_long": Source.NEMO_LONG,
+        "megatron_moe": Source.MEGATRON_MOE,
     }
     return {
         "by_software": by_software(findings),

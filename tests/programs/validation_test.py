@@ -50,7 +50,7 @@ from program import (  # noqa: E402
 from published_plans import Planner  # noqa: E402
 from report import validation_report  # noqa: E402
 from report_plans import layout_cells, plan_tables, ranks_summary  # noqa: E402
-from rows import Row, Source, Use, read_json, read_products, read_rows  # noqa: E402
+from rows import Part, Row, Source, Use, read_json, read_products, read_rows  # noqa: E402
 from software_constants import PRESETS, by_nodes, of_network  # noqa: E402
 from validate import check  # noqa: E402
 
@@ -91,25 +91,26 @@ class Rows(unittest.TestCase):
                 Source.VTRAIN_MULTI_NODE: {fitted: 20, unseen: 17, contradicts: 4},
                 Source.VTRAIN_SINGLE_NODE: {Use.HOST_FLOOR: 756, unseen: 684},
                 Source.SIMUMAX_B200: {fitted: 12, unseen: 12},
-                Source.DGXC_GB200: {unseen: 6},
+                Source.DGXC_GB200: {unseen: 15},
                 Source.NANOTRON: {
                     fitted: 200,
                     unseen: 206,
                     contradicts: 621,
                     Use.DID_NOT_RUN: 614,
                 },
-                Source.NEMO: {fitted: 5, unseen: 8},
+                Source.NEMO: {fitted: 5, unseen: 10},
                 Source.MLPERF: {fitted: 3, unseen: 12},
                 Source.MEGATRON_CORE: {fitted: 2, unseen: 3},
-                Source.TORCHTITAN: {fitted: 3, unseen: 3},
+                Source.TORCHTITAN: {fitted: 3, unseen: 6},
                 Source.BIGSCIENCE: {fitted: 23, unseen: 22, contradicts: 14},
                 Source.SC21_ZERO3: {fitted: 1, unseen: 2},
-                Source.DGXC: {fitted: 24, unseen: 10, contradicts: 2},
+                Source.DGXC: {fitted: 24, unseen: 62, contradicts: 2},
                 Source.LLM_FOUNDRY: {fitted: 15, unseen: 70, contradicts: 11},
                 Source.INTERNLM: {fitted: 4, unseen: 14},
                 Source.ATORCH: {unseen: 6},
                 Source.TORCHTITAN_A100: {unseen: 4},
-                Source.NEMO_LONG: {unseen: 3},
+                Source.NEMO_LONG: {unseen: 9},
+                Source.MEGATRON_MOE: {unseen: 5},
             },
         )
 
@@ -139,15 +140,52 @@ class Rows(unittest.TestCase):
         for row in ROWS:
             self.assertEqual(row.use is Use.CONTRADICTS, row.reason != "", row.name)
             self.assertEqual(row.model.hidden_size % row.model.heads, 0, row.name)
-            if row.virtual_stages > 1:
-                blocks = row.model.blocks // row.training.pipeline_parallel
-                self.assertEqual(blocks % row.virtual_stages, 0, row.name)
+            chunks = row.virtual_stages * row.training.pipeline_parallel
+            if row.virtual_stages > 1:  # or the embedding and the head count as layers
+                layers = row.model.blocks + 2
+                self.assertTrue(row.model.blocks % chunks == 0 or layers % chunks == 0, row.name)
+            if row.layout:
+                dealt = [int(number) for number in row.layout.split(",")]
+                self.assertEqual((len(dealt), sum(dealt)), (chunks, row.model.blocks + 2))
             if row.nodes is not None:
                 self.assertEqual(row.training.devices, 8 * row.nodes, row.name)
             if row.use is Use.DID_NOT_RUN:
                 self.assertEqual(row.published_s, 0, row.name)
             else:
-                self.assertTrue(0.001 < row.published_s < 600, row.name)
+                self.assertTrue(0.001 < row.published_s < 700, row.name)
+
+    def test_of_experts_and_of_parts_of_sequences_are_apart_and_unseen(self) -> None:
+        counts: dict[Source, Counter[Part]] = defaultdict(Counter)
+        for row in ROWS:
+            if row.part is not Part.DENSE:
+                counts[row.source][row.part] += 1
+                self.assertEqual(row.use, Use.UNSEEN, row.name)
+                self.assertEqual(row.part is Part.EXPERTS, row.model.experts > 1, row.name)
+        self.assertEqual(
+            counts,
+            {
+                Source.NEMO: {Part.CONTEXT: 2},
+                Source.TORCHTITAN: {Part.CONTEXT: 3},
+                Source.DGXC: {Part.CONTEXT: 34, Part.EXPERTS: 18},
+                Source.DGXC_GB200: {Part.CONTEXT: 3, Part.EXPERTS: 6},
+                Source.NEMO_LONG: {Part.CONTEXT: 6},
+                Source.MEGATRON_MOE: {Part.EXPERTS: 5},
+            },
+        )
+
+    def test_of_rates_have_times_by_the_sources_count(self) -> None:
+        """Megatron's: 6 FLOPs a token and active parameter, attention is causal."""
+        matrices = 4096 * 128 * (2 * 64 + 2 * 4) + 4096 * 128 + 8 * 3 * 4096 * 1536
+        active = 94 * (matrices + 2 * 4096 + 2 * 128) + 4096 * 151936 + 4096
+        published = {"GB200, t 1": 750e12, "GB200, s 131072": 1150e12}
+        published |= {"H100, t 2": 245e12, "H100, FSDP": 276e12, "H100, t 4": 167e12}
+        for row in rows_of(Source.MEGATRON_MOE):
+            length = row.training.sequence_length
+            flops = 6 * active + 3 * 94 * length * 64 * 256
+            batch = row.microbatches * row.training.micro_batch_size * row.training.data_parallel
+            rate = flops * batch * length / row.training.devices / row.published_s
+            (printed,) = (value for key, value in published.items() if row.name.startswith(key))
+            self.assertAlmostEqual(rate / printed, 1, delta=0.01, msg=row.name)
 
     def test_near_copies_are_not_divided_between_uses(self) -> None:
         """Rows that differ in depth, microbatches or replicas only are near-copies."""

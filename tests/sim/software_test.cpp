@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "sim/cost/estimate/collective_times.h"
 #include "sim/cost/estimate/cost_model.h"
@@ -505,6 +506,34 @@ TEST(ErrorBands, AreThoseOfLikeRuns) {
   EXPECT_FALSE(error_band(small_llama(), cluster, training));
   EXPECT_EQ(validation_text(cluster, {}),
             "h100-sxm-80gb with pytorch, no measurement of such runs");
+}
+
+TEST(ErrorBands, OfExpertsAndOfPartsOfSequencesAreApart) {
+  Cluster cluster = find_cluster("dgx-h100");
+  cluster.device.software = find_software("nemo", cluster.device.kind);
+  Training training = training_of(2);
+  training.data_parallel = 64;
+  Training in_parts = training;
+  in_parts.context_parallel = 2;
+  Model experts = small_llama();
+  experts.experts = 8;
+  const auto dense = error_band(small_llama(), cluster, training);
+  const auto context = error_band(small_llama(), cluster, in_parts);
+  const auto of_experts = error_band(experts, cluster, in_parts);
+  ASSERT_TRUE(dense && context && of_experts);
+  EXPECT_EQ((std::tuple{dense->rows, context->rows, of_experts->rows}), (std::tuple{5, 17, 9}));
+  EXPECT_EQ(error_band(experts, cluster, training)->rows, of_experts->rows);
+  // Measured were two ranks, and eight experts.
+  in_parts.context_parallel = 4;
+  EXPECT_FALSE(error_band(small_llama(), cluster, in_parts));
+  EXPECT_TRUE(error_band(experts, cluster, in_parts));
+  experts.experts = 256;
+  EXPECT_FALSE(error_band(experts, cluster, training));
+  // What a cluster was fitted to had neither.
+  cluster.error_band.emplace().rows = 3;
+  EXPECT_TRUE(error_band(small_llama(), cluster, training));
+  EXPECT_FALSE(error_band(small_llama(), cluster, in_parts));
+  EXPECT_FALSE(error_band(experts, cluster, training));
 }
 
 TEST(ErrorBands, AreNotClaimedWithoutEvidence) {
