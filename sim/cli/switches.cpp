@@ -70,7 +70,7 @@ class Switches {
   }
 
   void add_replicas() {
-    if (now_.data_parallel == 1) return;
+    if (!now_.has_replicas()) return;
     const bool is_late = now_.zero <= 1 && !now_.bucket_bytes;
     if (is_late) add({{{"--bucket-bytes", "25MB"}}, {{"--bucket-bytes", "100MB"}}});
     if ((now_.zero == 1 || now_.zero == 2) && !now_.gathers_ahead) {
@@ -125,13 +125,19 @@ std::vector<std::vector<Remedy>> remedies_of(const Training& now, const Model& m
     more.attention = now.recompute.attention || is_unfused;
     more.norms = more.activation = true;
     add("recomputation of " + recompute_words(more), more);
+    more.latent = model.latent.has_value();
+    if (model.has_experts()) {
+      more.activation = false;
+      more.experts = true;
+    }
+    if (more.latent || more.experts) add("recomputation of " + recompute_words(more), more);
   }
   if (!model.is_listed()) add("full recomputation", {.full = true});
   if (now.tensor_parallel > 1 && !now.sequence_parallel) {
     kinds.push_back({{"sequence parallelism", {{"--sequence-parallel", "on"}}, {}}});
   }
   std::vector<Remedy>& sharding = kinds.emplace_back();
-  for (int zero = now.zero + 1; now.data_parallel > 1 && zero <= 3; ++zero) {
+  for (int zero = now.zero + 1; now.has_replicas() && zero <= 3; ++zero) {
     const std::string stage = std::to_string(zero);
     sharding.push_back({"ZeRO " + stage, {{"--zero", stage}}, {}});
   }

@@ -7,6 +7,7 @@
 
 #include "sim/cost/estimate/direct_exchange.h"
 #include "sim/cost/estimate/replicas.h"
+#include "sim/cost/estimate/rounding.h"
 #include "sim/cost/layout.h"
 #include "sim/cost/recut.h"
 #include "traces/base/error.h"
@@ -218,11 +219,16 @@ void CostSource::set_save(const Schedule& schedule, const std::optional<std::vec
     if (!placement.has(placement.rank_of(0), placement.stages() - 1)) {
       parameters.back() -= own.layer(own.model().layers() - 1).tied_parameters;
     }
-    fill_save_bytes(placement, parameters, own.training().data_parallel,
-                    own.training().tensor_parallel, costs);
+    // Each rank writes its part: of routed experts among their own replicas.
+    const Training& how = own.training();
+    const std::vector<std::int64_t> experts = own.expert_parameters(shape);
+    for (std::size_t s = 0; s < experts.size(); ++s) {
+      parameters[s] += divide_up(experts[s] * how.replicas(), how.expert_replicas()) - experts[s];
+    }
+    fill_save_bytes(placement, parameters, how.replicas(), how.tensor_parallel, costs);
   } else {
     const auto training = replicas(schedule.ranks());
-    fill_save_bytes(placement, {}, training ? training->data_parallel : 1, 1, costs);
+    fill_save_bytes(placement, {}, training ? training->replicas() : 1, 1, costs);
   }
   if (save.total_bytes() > 0) return;
   throw input_error(
@@ -273,7 +279,7 @@ Schedule CostSource::complete(Schedule schedule) const {
 std::optional<Training> CostSource::replicas(int pipeline_ranks) const {
   std::optional<Training> training = request_.replicas;
   if (model() != nullptr) training = model()->training_with_ranks(pipeline_ranks);
-  if (training && training->data_parallel == 1) training.reset();
+  if (training && !training->has_replicas()) training.reset();
   return training;
 }
 

@@ -133,6 +133,8 @@ TEST(CostModel, ExpertsHoldAllAndComputeSome) {
   Model eight = one;
   eight.experts = 8;
   eight.experts_per_token = 2;
+  eight.expert_size = eight.mlp_size;
+  eight.kinds = {BlockKind{.has_experts = true}};
   const CostModel dense(one, ideal_cluster(), training(1, 1024));
   const CostModel sparse(eight, ideal_cluster(), training(1, 1024));
   const std::int64_t mlp = 3 * 1024 * 2816;
@@ -472,10 +474,13 @@ TEST(CostModel, RefusesWhatCannotBe) {
   refused([](Training& how, Cluster&) { how.tensor_parallel = 3; },
           "--tensor-parallel 3: its groups would straddle nodes of 8 devices of ideal; nearest "
           "valid: 2 and 4");
-  refused([](Training& how, Cluster&) { how.tensor_parallel = 8; },
-          "--tensor-parallel 8: does not divide 4 heads of keys and values of llama; nearest "
+  Model uneven = llama(4);
+  uneven.heads = 12;
+  uneven.own_head_size = 64;
+  refused([](Training& how, Cluster&) { how.tensor_parallel = 6; },
+          "--tensor-parallel 6: does not divide 4 heads of keys and values of llama; nearest "
           "valid: 4",
-          llama(4));
+          uneven);
   refused([](Training& how, Cluster&) { how.sequence_length = 10'000; },
           "--sequence-length 10000: gpt has positions for 8,192 tokens; the longest valid: 8192");
   refused(

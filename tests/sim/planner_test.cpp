@@ -22,6 +22,19 @@ Value one_of(std::mt19937_64& random, const std::vector<Value>& values) {
   return values[random() % values.size()];
 }
 
+// Experts in all blocks or in some, with latent attention or without, predictions or none.
+void give_experts(Model& model, std::mt19937_64& random) {
+  model.shape_as(Architecture::llama);
+  model.experts = one_of<std::int64_t>(random, {4, 8, 12});
+  model.experts_per_token = one_of<std::int64_t>(random, {1, 2, 3});
+  model.expert_size = one_of<std::int64_t>(random, {512, 2048, 4096});
+  model.shared_size = one_of<std::int64_t>(random, {0, 768});
+  model.prediction_depths = one_of<std::int64_t>(random, {0, 0, 1});
+  model.kinds = {BlockKind{.has_experts = true}};
+  if (random() % 2 == 0) model.kinds.insert(model.kinds.begin(), BlockKind{});
+  if (random() % 2 == 0) model.latent = LatentAttention{256, 128, 64, 32, 64};
+}
+
 PlanQuestion random_question(std::mt19937_64& random) {
   PlanQuestion question;
   question.devices = one_of<int>(random, {4, 8, 12, 16, 24, 32});
@@ -31,7 +44,14 @@ PlanQuestion random_question(std::mt19937_64& random) {
   training.model.blocks = one_of<std::int64_t>(random, {2, 3, 4, 6, 8, 12});
   training.cluster =
       find_cluster(one_of<std::string>(random, {"dgx-a100", "dgx-h100", "a100-ethernet"}));
-  training.training.sequence_length = one_of<std::int64_t>(random, {256, 1024});
+  if (random() % 2 == 0) give_experts(training.model, random);
+  const bool is_rotary = training.model.positions == Positions::rotary;
+  training.training.sequence_length =
+      one_of<std::int64_t>(random, {256, 1024, is_rotary ? 32768 : 512});
+  training.training.context_exchange =
+      usual_context_exchange(training.model, training.training.sequence_length);
+  training.training.dispatch =
+      one_of(random, std::vector{Dispatch::all_to_all, Dispatch::deduplicated});
   training.training.attention = Attention::fused;
   training.training.gradient_bytes = one_of<std::int64_t>(random, {2, 4});
   return question;
@@ -52,6 +72,9 @@ void drop_values(PlanSpace& space, std::mt19937_64& random, std::int64_t most) {
                                             "zero=1",
                                             "virtual-stages=2",
                                             "stages=2",
+                                            "expert-parallel=1,2,4",
+                                            "context-parallel=2",
+                                            "expert-parallel=4",
                                             "tensor-parallel=1"};
   std::vector<std::string> order = narrowings;
   std::shuffle(order.begin(), order.end(), random);
@@ -128,7 +151,7 @@ TEST(PlanSpace, HoldsAllThatRuns) {
       const auto index =
           static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(space.axes().size()));
       const PlanPoint point = space.axes().at(index);
-      const int each = point.tensor_parallel * point.stages;
+      const int each = point.tensor_parallel * point.context_parallel * point.stages;
       if (space.question().devices % each != 0 ||
           space.question().global_batch %
                   (space.question().devices / each * point.micro_batch_size) !=

@@ -61,26 +61,27 @@ TEST(Recompute, WrongNamesAreRefused) {
   const std::pair<const char*, const char*> wrong[] = {
       {"norm",
        "--recompute: unknown recomputation 'norm'; known, nearest first: norms, none, full, "
-       "products, attention, selective, activation"},
+       "mlp, shared, latent, experts, products, attention, selective, activation"},
       {"norms,",
-       "--recompute: unknown recomputation ''; known, nearest first: none, full, norms, "
-       "products, selective, attention, activation"},
+       "--recompute: unknown recomputation ''; known, nearest first: mlp, none, full, "
+       "norms, latent, shared, experts, products, selective, attention, activation"},
       {"norms,norms",
-       "--recompute norms,norms: norms is given twice; give attention, norms, activation and "
-       "products at most once each"},
+       "--recompute norms,norms: norms is given twice; give attention, norms, activation, "
+       "products, latent, mlp, shared and experts at most once each"},
       {"selective,attention",
        "--recompute selective,attention: attention is given twice; give attention, norms, "
-       "activation and products at most once each (selective is another name for attention)"},
+       "activation, products, latent, mlp, shared and experts at most once each (selective is "
+       "another name for attention)"},
       {"full,norms",
        "--recompute full,norms: full excludes all others; give it alone, or some of attention, "
-       "norms, activation and products"},
+       "norms, activation, products, latent, mlp, shared and experts"},
       {"full:0", "--recompute full:N: 0 must be 1 or more"},
       {"full:3,norms",
        "--recompute full:3,norms: full excludes all others; give it alone, or some of attention, "
-       "norms, activation and products"},
+       "norms, activation, products, latent, mlp, shared and experts"},
       {"norms,none",
        "--recompute norms,none: none excludes all others; give it alone, or some of attention, "
-       "norms, activation and products"}};
+       "norms, activation, products, latent, mlp, shared and experts"}};
   for (const auto& [text, message] : wrong) {
     EXPECT_EQ(testing::input_error_of([&, given = text] { parse_recompute(given); }), message);
   }
@@ -168,14 +169,15 @@ TEST(Recompute, PartsOfABlockWithExperts) {
   Model model = llama(4);
   model.experts = 8;
   model.experts_per_token = 2;
+  model.expert_size = model.mlp_size;
+  model.kinds = {BlockKind{.has_experts = true}};
   const Training how = training(1, 1021);
   const LayerEstimate none = block(model, how, {});
   const auto freed = [&](const Recompute& one) {
     return none.costs.activation_bytes - block(model, how, one).costs.activation_bytes;
   };
   EXPECT_EQ(freed({.norms = true}), 2 * 1021 * 1024 * 2);
-  const std::int64_t rows = (1021 * 2 + 7) / 8;
-  EXPECT_EQ(freed({.activation = true}), 8 * rows * 2816 * 2);
+  EXPECT_EQ(freed({.activation = true}), 1021 * 2 * 2816 * 2);
 }
 
 // A backward grows by the forwards of what is computed again, forwards by nothing.

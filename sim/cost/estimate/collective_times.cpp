@@ -113,7 +113,7 @@ Exchange slower_way(const Cluster& cluster, const RankGroup& group, const BothWa
                network_rate(cluster, std::min(nodes, group.count), kind), true};
   if (local == 1) return out;
   const BusRate& bus = bus_rate(cluster, local);
-  out.latency_seconds += static_cast<double>(bus.latency_ns) * 1e-9 * share_of_latency(kind);
+  out.latency_seconds += 2 * static_cast<double>(bus.latency_ns) * 1e-9 * share_of_latency(kind);
   const double inside = bytes_per_second(bus, kind);
   if (bytes.within / inside <= out.bytes / out.bytes_per_second) return out;
   out.bytes = bytes.within;
