@@ -229,10 +229,12 @@ void set_model(const Flags& flags, TrainingJob& training, std::vector<std::strin
   if (flags.learning_rate) training.learning_rate = parse_learning_rate(*flags.learning_rate);
   if (flags.recompute) training.recompute = parse_recompute(*flags.recompute);
   check_recompute(training.recompute, training.model);
-  if (training.recompute.products) {
-    throw input_error(
-        "--recompute: products are computed again in predictions only; give attention, norms and "
-        "activation");
+  const Recompute& again = training.recompute;
+  if (again.products || again.latent || again.mlp || again.shared || again.experts) {
+    throw input_error(fmt::format(
+        "--recompute {}: products and whole modules are computed again in predictions only; give "
+        "attention, norms and activation",
+        recompute_name(again)));
   }
   const std::string device = flags.device.value_or("cpu");
   training.attention = attention_of(flags.attention, device, training.model);

@@ -21,19 +21,35 @@ TEST(ModelResult, SaysHowFastAndWhetherItFits) {
   EXPECT_DOUBLE_EQ(json["tokens_per_second"].get<double>(), sequences * 1024 / seconds);
   const double flops = gpt_flops(sequences, 1024, 768, 12, 50257);
   EXPECT_NEAR(json["mfu"].get<double>() / (flops / (8 * peak_of_a100 * seconds)), 1, 1e-12);
-  EXPECT_EQ(json["training"], (Json{{"model", "gpt2-small"},       {"cluster", "dgx-a100"},
-                                    {"device", "a100-sxm-80gb"},   {"devices", 8},
-                                    {"micro_batch_size", 2},       {"sequence_length", 1024},
-                                    {"tensor_parallel", 1},        {"data_parallel", 2},
-                                    {"sequence_parallel", false},  {"recompute", "none"},
-                                    {"attention", "unfused"},      {"precision", "bf16"},
-                                    {"weights", "bf16"},           {"zero", 1},
-                                    {"shard_over", nullptr},       {"gather", nullptr},
-                                    {"gradient_bytes", 2},         {"bucket_bytes", nullptr},
-                                    {"overlap_gather", false},     {"tensor_overlap", true},
-                                    {"hidden_exchange", 0.0},      {"optimizer_bytes", 12},
-                                    {"fused_loss", false},         {"fused_sums", true},
-                                    {"software", "megatron-2022"}, {"software_factor", 1.0}}));
+  EXPECT_EQ(json["training"], (Json{{"model", "gpt2-small"},
+                                    {"cluster", "dgx-a100"},
+                                    {"device", "a100-sxm-80gb"},
+                                    {"devices", 8},
+                                    {"micro_batch_size", 2},
+                                    {"sequence_length", 1024},
+                                    {"tensor_parallel", 1},
+                                    {"data_parallel", 2},
+                                    {"context_parallel", 1},
+                                    {"experts", nullptr},
+                                    {"context_parallel_type", nullptr},
+                                    {"sequence_parallel", false},
+                                    {"recompute", "none"},
+                                    {"attention", "unfused"},
+                                    {"precision", "bf16"},
+                                    {"weights", "bf16"},
+                                    {"zero", 1},
+                                    {"shard_over", nullptr},
+                                    {"gather", nullptr},
+                                    {"gradient_bytes", 2},
+                                    {"bucket_bytes", nullptr},
+                                    {"overlap_gather", false},
+                                    {"tensor_overlap", true},
+                                    {"hidden_exchange", 0.0},
+                                    {"optimizer_bytes", 12},
+                                    {"fused_loss", false},
+                                    {"fused_sums", true},
+                                    {"software", "megatron-2022"},
+                                    {"software_factor", 1.0}}));
   // Six rows on one node say little of it: the widest of what Megatron-LM was validated on.
   EXPECT_GT(json["error_band"]["fraction"], 0);
   EXPECT_LT(json["error_band"]["fraction"], 0.2);
@@ -397,14 +413,14 @@ TEST(Refused, InOneSentence) {
        "--sequence-length 2048: gpt2-small has positions for 1,024 tokens; the longest valid: "
        "1024"},
       {both + " --recompute ful",
-       "--recompute: unknown recomputation 'ful'; known, nearest first: full, none, norms, "
-       "products, selective, attention, activation"},
+       "--recompute: unknown recomputation 'ful'; known, nearest first: full, mlp, none, norms, "
+       "latent, shared, products, experts, selective, attention, activation"},
       {both + " --recompute norms,attention,norms",
        "--recompute norms,attention,norms: norms is given twice; give attention, norms, "
-       "activation and products at most once each"},
+       "activation, products, latent, mlp, shared and experts at most once each"},
       {both + " --recompute full,norms",
        "--recompute full,norms: full excludes all others; give it alone, or some of attention, "
-       "norms, activation and products"},
+       "norms, activation, products, latent, mlp, shared and experts"},
       {" --model mlp-mini --cluster dgx-a100 --recompute norms",
        "--recompute norms: mlp-mini has no norms to compute again; nearest valid: none and full"},
       {both + " --attention flashy",

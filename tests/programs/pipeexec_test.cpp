@@ -369,8 +369,8 @@ TEST(Pipeexec, RefusesReplicasAsPipesimDoes) {
 TEST(Pipeexec, RefusesShardsAsPipesimDoes) {
   const std::string both = "--schedule 1f1b --stages 2 --microbatches 4 --micro-batch-size 1 ";
   for (const std::string& what : std::vector<std::string>{
-           "--model gpt-mini --tensor-parallel 3", "--model llama-mini --tensor-parallel 8",
-           "--model llama-mini --tensor-parallel 4", "--model gpt-mini --tensor-parallel 0",
+           "--model gpt-mini --tensor-parallel 3", "--model gpt-mini --tensor-parallel 8",
+           "--model llama-mini --tensor-parallel 0", "--model gpt-mini --tensor-parallel 0",
            "--model mlp-mini --tensor-parallel 2",
            "--model gpt-mini --tensor-parallel 4 --sequence-parallel --sequence-length 62",
            "--model gpt-mini --tensor-parallel 4 --sequence-parallel --sequence-length 63"}) {
@@ -562,9 +562,11 @@ TEST(Pipeexec, RefusesInOneSentence) {
   expect_pipeexec_refuses(
       good + " --recompute som", 2,
       "--recompute: unknown recomputation 'som'; known, nearest first: none, norms, "
-      "full, products, selective, attention, activation");
-  expect_pipeexec_refuses(good + " --recompute norms,products", 2,
-                          "products are computed again in predictions only");
+      "mlp, full, shared, latent, products, experts, selective, attention, activation");
+  for (const char* part : {"norms,products", "mlp"}) {
+    expect_pipeexec_refuses(good + " --recompute " + part, 2,
+                            "products and whole modules are computed again in predictions only");
+  }
   expect_pipeexec_refuses(good + " --model gpt-mini --tensor-parallel 2 --tensor-overlap maybe", 2,
                           "--tensor-overlap: unknown value 'maybe'; known: on, off");
   expect_pipeexec_refuses(good + " --recompute norms,norms", 2, "norms is given twice; give");

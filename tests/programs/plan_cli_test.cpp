@@ -66,7 +66,7 @@ TEST(PlanCommand, SaysWhatALayoutEndsAs) {
     return outcome.out.substr(outcome.out.find("\n\n") + 2);
   };
   EXPECT_EQ(why("--schedule 1f1b --stages 32 --tensor-parallel 2"),
-            "Impossible: tensor x pipeline parallelism divides the devices.\n");
+            "Impossible: tensor x context x pipeline parallelism divides the devices.\n");
   EXPECT_EQ(why("--schedule 1f1b --stages 1 --micro-batch-size 2").substr(0, 9), "Dominated");
   EXPECT_EQ(why("--schedule 1f1b --stages 1", "1GiB").substr(0, 9), "Too large");
   const Json best = json_of(planned)["best"];
