@@ -59,7 +59,7 @@ void list_ranks(const Flags& flags) {
   print(rank_list(flags, flags.json, standard_output().width));
 }
 
-void run(const Flags& flags, const CommandLine& program) {
+void check_files(const Flags& flags) {
   if (flags.export_file && flags.export_file->ends_with(".gz")) {
     throw input_error("--export: a schedule is written as plain CSV; omit .gz");
   }
@@ -72,9 +72,13 @@ void run(const Flags& flags, const CommandLine& program) {
                  {"--export", flags.export_file, true},
                  {"--figure", flags.figure, true},
                  {"--layout-picture", flags.layout_picture, true}});
+}
+
+void run(const Flags& flags, const CommandLine& program) {
+  check_files(flags);
   if (flags.list_ranks) return list_ranks(flags);
   const ModelFlags& model_flags = flags.costs.model;
-  if (!schedule && model_flags.model && model_flags.cluster) {
+  if (!flags.schedule.schedule && model_flags.model && model_flags.cluster) {
     return plan_in_short(model_flags, flags.schedule, flags.memory_cap);
   }
   const AskedPrediction asked = prepare(flags, {flags.trace.has_value(), flags.json});

@@ -194,6 +194,53 @@ std::vector<int> even_layout(int layers, int stages) {
   return layout;
 }
 
+// Blocks as even as possible, the remainder from the second stage on: the ends also have the
+std::vector<int> usual_layout(const Model& model, int stages) {
+  if (model.is_listed()) return even_layout(model.layers(), stages);
+  const int blocks = static_cast<int>(model.blocks);
+  std::vector<int> sizes(static_cast<std::size_t>(stages), blocks / stages);
+  for (int i = 0; i < blocks % stages; ++i) {
+    ++sizes[static_cast<std::size_t>((i + 1) % stages)];
+  }
+  ++sizes.front();
+  sizes.back() += 1 + static_cast<int>(model.prediction_depths);
+  return sizes;
+}
+
+namespace {
+
+// Of the products with weights that a token goes through.
+double product_weights(const Model& model, int layer) {
+  if (model.is_embedding(layer)) return 0;
+  const auto h = static_cast<double>(model.hidden_size);
+  if (model.is_head(layer)) return static_cast<double>(model.vocabulary_size) * h;
+  const std::int64_t width = model.kind_of(layer).has_experts
+                                 ? model.experts_per_token * model.expert_size + model.shared_size
+                                 : model.mlp_size;
+  return h * static_cast<double>(2 * (model.attention_size() + model.kv_size()) +
+                                 (model.is_gated ? 3 : 2) * width);
+}
+
+}  // namespace
+
+std::vector<int> layout_by_cost(const Model& model, int stages) {
+  const int layers = model.layers();
+  double all = 0;
+  for (int layer = 0; layer < layers; ++layer) all += product_weights(model, layer);
+  std::vector<int> sizes(static_cast<std::size_t>(stages), 0);
+  double so_far = 0;
+  int stage = 0;
+  for (int layer = 0; layer < layers; ++layer) {
+    // The rest get one layer each.
+    if (sizes[static_cast<std::size_t>(stage)] > 0 && layers - layer < stages - stage) ++stage;
+    ++sizes[static_cast<std::size_t>(stage)];
+    so_far += product_weights(model, layer);
+    const bool is_full = so_far > all * (stage + 1) / stages;
+    if (is_full && stage + 1 < stages && layers - layer > 1) ++stage;
+  }
+  return sizes;
+}
+
 std::vector<int> resolve_layout(const std::optional<std::vector<int>>& given, int layers,
                                 int stages, std::string_view name) {
   if (layers < stages) {

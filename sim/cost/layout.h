@@ -36,6 +36,14 @@ std::string to_megatron_layout(const std::vector<int>& layout);
 // As even as possible, the larger stages first: 9 layers on 4 stages are 3,2,2,2.
 std::vector<int> even_layout(int layers, int stages);
 
+// Blocks as even as possible, the remainder from the second stage on: the ends also have the
+// embedding and the head, with what predicts further tokens.
+std::vector<int> usual_layout(const Model& model, int stages);
+
+// A stage ends with the first layer that brings the FLOPs so far over its part of all, as far as
+// each stage has a layer (nanotron, src/nanotron/models/base.py, build_model).
+std::vector<int> layout_by_cost(const Model& model, int stages);
+
 // The given layout, or an even one: how many of `layers` each of
 // `stages` holds. `name` names the layers' source in errors.
 std::vector<int> resolve_layout(const std::optional<std::vector<int>>& given, int layers,

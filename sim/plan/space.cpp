@@ -9,6 +9,7 @@
 
 #include "sim/cost/estimate/training.h"
 #include "sim/flags/schedule_choice.h"
+#include "sim/plan/axes.h"
 #include "sim/plan/trainer.h"
 #include "sim/schedule/deadlock.h"
 #include "sim/schedule/size.h"
@@ -17,114 +18,6 @@
 
 namespace pipesim {
 namespace {
-
-template <typename Number>
-std::vector<Number> divisors_up_to(std::int64_t number, std::int64_t most) {
-  std::vector<Number> all;
-  for (std::int64_t n = 1; n * n <= number; ++n) {
-    if (number % n != 0) continue;
-    if (n <= most) all.push_back(static_cast<Number>(n));
-    if (n * n != number && number / n <= most) all.push_back(static_cast<Number>(number / n));
-  }
-  std::ranges::sort(all);
-  return all;
-}
-
-// All sets of parts, and the whole block.
-std::vector<Recompute> recomputes(const Model& model) {
-  std::vector<Recompute> all;
-  if (model.has_experts() || model.latent) {
-    // Of fused attention nothing is kept; what experts make again has their activation.
-    for (const bool norms : {false, true}) {
-      for (const bool latent : model.latent ? std::vector{false, true} : std::vector{false}) {
-        const Recompute one{.norms = norms, .latent = latent};
-        all.insert(all.end(), 2, one);
-        all.back().activation = true;
-        if (model.has_experts()) (all.emplace_back(one)).experts = true;
-      }
-    }
-    all.push_back({.full = true});
-    return all;
-  }
-  for (const bool attention : {false, true}) {
-    for (const bool norms : {false, true}) {
-      for (const bool activation : {false, true}) {
-        all.push_back({.attention = attention, .norms = norms, .activation = activation});
-      }
-    }
-  }
-  all.push_back({.full = true});
-  return all;
-}
-
-// Numbers of chunks per rank: some for any model, and those that divide its blocks evenly.
-std::vector<int> usual_chunks(std::int64_t blocks) {
-  constexpr int for_any_model[] = {2, 3, 4, 6, 8, 12};
-  constexpr int most = 12;
-  std::vector<int> chunks;
-  for (int count = 2; count <= std::min<std::int64_t>(most, blocks); ++count) {
-    if (blocks % count == 0 || std::ranges::count(for_any_model, count) > 0) {
-      chunks.push_back(count);
-    }
-  }
-  return chunks;
-}
-
-// Every family but the naive one, which has no pipeline; those that take any number of chunks
-// with several.
-std::vector<PlanSchedule> plan_schedules(std::int64_t blocks) {
-  const std::vector<int> chunks = usual_chunks(blocks);
-  std::vector<PlanSchedule> all;
-  for (const Family& family : all_families()) {
-    if (family.name == "naive") continue;
-    if (!family.many_chunks) {
-      all.push_back({&family, family.default_chunks});
-      continue;
-    }
-    for (const int count : chunks) all.push_back({&family, count});
-  }
-  return all;
-}
-
-std::vector<PlanReplicas> plan_replicas() {
-  constexpr std::int64_t bucket_sizes[] = {25'000'000, 100'000'000};
-  std::vector<std::optional<std::int64_t>> buckets{std::nullopt};
-  buckets.insert(buckets.end(), std::begin(bucket_sizes), std::end(bucket_sizes));
-  std::vector<PlanReplicas> all;
-  for (const auto& bucket : buckets) all.push_back({.bucket_bytes = bucket});
-  for (const bool within_node : {false, true}) {
-    for (const bool ahead : {false, true}) {
-      for (const auto& bucket : buckets) {
-        all.push_back({.zero = 1,
-                       .within_node = within_node,
-                       .bucket_bytes = bucket,
-                       .gathers_ahead = ahead});
-      }
-      all.push_back({.zero = 2, .within_node = within_node, .gathers_ahead = ahead});
-    }
-    for (const Gather gather : {Gather::window, Gather::pass, Gather::once}) {
-      all.push_back({.zero = 3, .within_node = within_node, .gather = gather});
-    }
-  }
-  return all;
-}
-
-// Ranks that share out a model's experts.
-std::vector<int> expert_degrees(const Model& model) {
-  return model.has_experts() ? divisors_up_to<int>(model.experts, model.experts) : std::vector{1};
-}
-
-// Ranks that share an expert: one, or all tensor-parallel ones where parts stay wide enough for
-// products to be fast.
-std::vector<int> expert_parts(const Model& model, int tensor_parallel) {
-  if (!model.has_experts()) return {tensor_parallel};
-  constexpr std::int64_t least_width = 1024;
-  std::vector<int> parts{1};
-  const bool is_wide = model.expert_size % tensor_parallel == 0 &&
-                       model.expert_size / tensor_parallel >= least_width;
-  if (tensor_parallel > 1 && is_wide) parts.push_back(tensor_parallel);
-  return parts;
-}
 
 std::string switch_text(bool on) { return on ? "on" : "off"; }
 
@@ -296,7 +189,7 @@ PlanSpace::PlanSpace(PlanQuestion question) : question_(std::move(question)) {
       question_.global_batch,
       std::max<std::int64_t>(1, max_tokens / asked.training.sequence_length));
   axes_.sequence_parallel = {false, true};
-  axes_.recompute = recomputes(model);
+  axes_.recompute = plan_recomputes(model);
   axes_.schedules = plan_schedules(model.blocks);
   axes_.replicas = plan_replicas();
 
@@ -322,11 +215,7 @@ void PlanSpace::add_splits(int context_parallel) {
     if (context_parallel == 1 && splits_tensors(dense, false)) whole_tensors_.push_back(tensor);
     if (splits_sequences(dense)) contexts_.push_back(dense);
     if (splits_tensors(dense, true)) tokens_.push_back(dense);
-    for (const int experts : expert_degrees(model)) {
-      for (const int parts : expert_parts(model, tensor)) {
-        axes_.splits.push_back({tensor, context_parallel, experts, parts});
-      }
-    }
+    for (const PlanSplit& split : plan_splits(model, dense)) axes_.splits.push_back(split);
   }
 }
 

@@ -328,52 +328,6 @@ class Estimator {
 
 // ---- Stages
 
-// Blocks as even as possible, the remainder from the second stage on: the ends also have the
-// embedding and the head.
-std::vector<int> usual_layout(const Model& model, int stages) {
-  if (model.is_listed()) return even_layout(model.layers(), stages);
-  const int blocks = static_cast<int>(model.blocks);
-  std::vector<int> sizes(static_cast<std::size_t>(stages), blocks / stages);
-  for (int i = 0; i < blocks % stages; ++i) {
-    ++sizes[static_cast<std::size_t>((i + 1) % stages)];
-  }
-  ++sizes.front();
-  sizes.back() += 1 + static_cast<int>(model.prediction_depths);
-  return sizes;
-}
-
-// Of the products with weights that a token goes through.
-double product_weights(const Model& model, int layer) {
-  if (model.is_embedding(layer)) return 0;
-  const auto h = static_cast<double>(model.hidden_size);
-  if (model.is_head(layer)) return static_cast<double>(model.vocabulary_size) * h;
-  const std::int64_t width = model.kind_of(layer).has_experts
-                                 ? model.experts_per_token * model.expert_size + model.shared_size
-                                 : model.mlp_size;
-  return h * static_cast<double>(2 * (model.attention_size() + model.kv_size()) +
-                                 (model.is_gated ? 3 : 2) * width);
-}
-
-// A stage ends with the first layer that brings the FLOPs so far over its part of all, as far as
-// each stage has a layer (nanotron, src/nanotron/models/base.py, build_model).
-std::vector<int> layout_by_cost(const Model& model, int stages) {
-  const int layers = model.layers();
-  double all = 0;
-  for (int layer = 0; layer < layers; ++layer) all += product_weights(model, layer);
-  std::vector<int> sizes(static_cast<std::size_t>(stages), 0);
-  double so_far = 0;
-  int stage = 0;
-  for (int layer = 0; layer < layers; ++layer) {
-    // The rest get one layer each.
-    if (sizes[static_cast<std::size_t>(stage)] > 0 && layers - layer < stages - stage) ++stage;
-    ++sizes[static_cast<std::size_t>(stage)];
-    so_far += product_weights(model, layer);
-    const bool is_full = so_far > all * (stage + 1) / stages;
-    if (is_full && stage + 1 < stages && layers - layer > 1) ++stage;
-  }
-  return sizes;
-}
-
 // On one rank the embedding's table and the head's copy are one matrix.
 bool has_both_ends(const Placement& placement) {
   return placement.has(placement.rank_of(0), placement.stages() - 1);
