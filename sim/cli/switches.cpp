@@ -24,6 +24,7 @@ class Switches {
     if (has_attention_ && now_.attention == Attention::unfused) add({{{"--attention", "fused"}}});
     add_tensor_parallelism(other.has_batch && other.has_devices);
     add_replicas();
+    add_experts();
     add_microbatches(other.has_batch);
     if (now_.gradient_bytes == 4 && bytes_of(now_.precision) < 4) {
       add({{{"--gradient-bytes", "2"}}});
@@ -67,6 +68,15 @@ class Switches {
     std::vector<FlagValues> other{{{"--tensor-parallel", std::to_string(2 * degree)}}};
     if (degree % 2 == 0) other.push_back({{"--tensor-parallel", std::to_string(degree / 2)}});
     add(std::move(other));
+  }
+
+  void add_experts() {
+    if (!model_.has_experts()) return;
+    if (now_.expert_load.name != "balanced") add({{{"--expert-load", "balanced"}}});
+    if (now_.expert_parallel == 1) return;
+    if (now_.dispatch != Dispatch::deduplicated) add({{{"--expert-dispatch", "deduplicated"}}});
+    const bool can = !now_.recompute.full && !now_.recompute.experts;
+    if (can && !now_.overlaps_experts) add({{{"--expert-overlap", "on"}}});
   }
 
   void add_replicas() {

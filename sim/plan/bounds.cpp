@@ -207,14 +207,27 @@ class LeastTime {
       const std::int64_t backward = stage.duration_ns(splits_ ? Kind::I : Kind::B);
       rank.head = std::min(rank.head, head);
       rank.tail = std::min(rank.tail, tail);
-      rank.work += capped_product(count, forward + stage.duration_ns(Kind::B));
-      rank.work_without_weights += capped_product(count, forward + backward);
+      // A cell of a forward and a backward of any of the rank's stages may hide so much.
+      const std::int64_t hidden =
+          capped_product(count, hidden_ns(stage, placement_.rank_of(s, copy)));
+      rank.work += capped_product(count, forward + stage.duration_ns(Kind::B)) - hidden;
+      rank.work_without_weights += capped_product(count, forward + backward) - hidden;
       rank.exchange += exchange_ns(s, copy, count);
       rank.last_part = std::min(rank.last_part, last_part_ns(stage, placement_.rank_of(s, copy)));
       if (s + 1 == placement_.stages()) break;
       head += forward + hop_ns(placement_, costs_, s, s + 1, copy, stage.output_bytes);
       tail += backward + hop_ns(placement_, costs_, s + 1, s, copy, stage.output_bytes);
     }
+  }
+
+  std::int64_t hidden_ns(const StageCosts& stage, int rank) const {
+    if (!stage.overlap_ns) return 0;
+    std::int64_t longest = 0;
+    for (const int other : placement_.stages_of(rank)) {
+      longest =
+          std::max(longest, costs_.stages[static_cast<std::size_t>(other)].duration_ns(Kind::B));
+    }
+    return std::max<std::int64_t>(0, stage.duration_ns(Kind::F) + longest - *stage.overlap_ns);
   }
 
   // Of a stage, for so many microbatches.

@@ -10,6 +10,7 @@
 #include "sim/cost/estimate/rounding.h"
 #include "sim/cost/layout.h"
 #include "sim/cost/recut.h"
+#include "sim/schedule/pair.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
 
@@ -271,6 +272,21 @@ std::vector<int> CostSource::layout_of(const Schedule& schedule) const {
 }
 
 Schedule CostSource::complete(Schedule schedule) const {
+  if (model() != nullptr && model()->training.overlaps_experts) {
+    // Of one chunk a rank's forward comes from the rank whose backward waits for it: in one cell
+    // both wait.
+    const bool waits = schedule.ranks() > 1 && schedule.placement.chunks() == 1 &&
+                       schedule.placement.copies() == 1;
+    Schedule paired = pair_neighbours(schedule);
+    const bool has_cells = std::ranges::any_of(paired.actions.all(), &Action::joined);
+    if (waits || !has_cells) {
+      throw input_error(fmt::format(
+          "--expert-overlap on: {} has no forwards to run beside backwards; give --schedule "
+          "interleaved, or dualpipe, which does so by itself",
+          printable(schedule.name)));
+    }
+    schedule = std::move(paired);
+  }
   const auto training = replicas(schedule.ranks());
   if (training) return with_replicas(std::move(schedule), *training);
   return schedule;

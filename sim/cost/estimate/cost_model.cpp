@@ -111,6 +111,7 @@ class Estimator {
       result.hidden_forward_seconds += hidden_ring(around[0], attention[0]);
       result.hidden_backward_seconds += hidden_ring(around[1], attention[1]);
     }
+    result.hidden_by_pair_seconds = hidden_by_pair(result);
     const bool has_host = is_block && model_.architecture != Architecture::mlp;
     if (has_host) {
       const HostFloor& host = software_.host;
@@ -212,6 +213,33 @@ class Estimator {
   double hidden_ring(double exchanged, double attention) const {
     const double ranks = training_.context_parallel;
     return std::min(exchanged, attention * (ranks - 1) / ranks);
+  }
+
+  // A forward and another microbatch's backward, block by block: combine's gradients go out beside
+  // the forward's attention; both dispatches beside experts; what experts made beside the
+  // backward's attention (Megatron-Core, model_chunk_schedule_plan.py). Meanwhile the exchange has
+  // so many multiprocessors (DeepEP's default, its README).
+  double hidden_by_pair(const LayerEstimate& layer) const {
+    constexpr double exchange_multiprocessors = 20;
+    constexpr int phases = 4;
+    double seconds[pass_count][phases] = {};
+    for (std::size_t i = 0; i < layer.operators.size(); ++i) {
+      const Operator& one = layer.operators[i];
+      seconds[static_cast<int>(one.pass)][static_cast<int>(one.phase)] += layer.seconds[i];
+    }
+    const auto of = [&](Pass pass, ExpertPhase phase) {
+      return seconds[static_cast<int>(pass)][static_cast<int>(phase)];
+    };
+    const auto forward = [&](ExpertPhase phase) { return of(Pass::forward, phase); };
+    const auto backward = [&](ExpertPhase phase) { return of(Pass::backward_input, phase); };
+    const double experts = forward(ExpertPhase::experts) + backward(ExpertPhase::experts) +
+                           of(Pass::backward_weight, ExpertPhase::experts);
+    const double hidden =
+        std::min(backward(ExpertPhase::combine), forward(ExpertPhase::around)) +
+        std::min(forward(ExpertPhase::dispatch) + backward(ExpertPhase::dispatch), experts) +
+        std::min(forward(ExpertPhase::combine), backward(ExpertPhase::around));
+    const auto processors = static_cast<double>(device_.multiprocessors);
+    return hidden * std::max(0.0, 1 - exchange_multiprocessors / processors);
   }
 
   static Group group_of(const Mesh& mesh, Axis axis) {
@@ -504,12 +532,20 @@ Costs CostModel::costs(const PipelineShape& shape) const {
     StageSum stage(fmt::format("--model, --stages: the layers of virtual stage {} of {}",
                                result.stages.size(), model_.name),
                    "use more stages, smaller layers or a smaller --micro-batch-size");
+    double hidden = 0;
     for (const LayerRun& run : own) {
       stage.add(costs_of(*run.each, shape), run.count);
+      hidden += run.count * run.each->hidden_by_pair_seconds;
     }
-    result.stages.push_back(stage.costs());
+    StageCosts& costs = result.stages.emplace_back(stage.costs());
+    if (hidden > 0) costs.overlap_ns = -to_ns(hidden);
   }
   link_ranks(*this, placement, result);
+  // Known now that messages are.
+  for (StageCosts& stage : result.stages) {
+    if (stage.overlap_ns)
+      *stage.overlap_ns += stage.duration_ns(Kind::F) + stage.duration_ns(Kind::B);
+  }
   add_replicas(*this, placement, shares_of(*this, shape), result);
   return result;
 }

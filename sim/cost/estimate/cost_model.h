@@ -30,6 +30,9 @@ struct LayerEstimate {
   double hidden_forward_seconds = 0;
   double hidden_backward_seconds = 0;  // whatever the schedule
   double hidden_seconds = 0;
+  // What is saved if another microbatch's backward runs beside a forward, and either's exchanges of
+  // experts behind the other's compute.
+  double hidden_by_pair_seconds = 0;
   // Of a device, and of the processor that launches listed kernels, forward and backward.
   double device_seconds = 0;
   std::array<double, 2> launch_seconds{};

@@ -6,12 +6,23 @@ namespace pipesim {
 
 void OperatorsBuilder::experts() {
   within(&Recompute::experts, [&] { route(); });
+  const std::size_t at = operators_.size();
   if (model_.shared_size > 0) within(&Recompute::shared, [&] { share(); });
   within(&Recompute::experts, [&] {
     dispatch();
     compute_experts();
     combine();
   });
+  // The gradients of what comes back are sent first.
+  for (std::size_t i = at; i < operators_.size(); ++i) {
+    Operator& one = operators_[i];
+    if (one.of != OperatorClass::expert_parallel) {
+      one.phase = ExpertPhase::experts;
+    } else {
+      const bool is_dispatch = one.name.find("dispatch") != std::string::npos;
+      one.phase = is_dispatch ? ExpertPhase::dispatch : ExpertPhase::combine;
+    }
+  }
   if (!rows_.is_spread) leave_split("mlp");
 }
 

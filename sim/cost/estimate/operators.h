@@ -61,6 +61,10 @@ enum class CollectiveKind : std::uint8_t {
 // The ranks that exchange: those of one part of a layer, a sequence, a block's experts, an expert.
 enum class Across : std::uint8_t { tensor, context, experts, expert_parts };
 
+// Of a block with experts: what runs before tokens are sent to them, on the way, there, and on the
+// way back.
+enum class ExpertPhase : std::uint8_t { around, dispatch, experts, combine };
+
 struct Operator {
   std::string name;
   OperatorClass of = OperatorClass::elementwise;
@@ -93,6 +97,7 @@ struct Operator {
   bool is_hidden = false;               // a reduction that may
   bool is_optional = false;             // of some models: never in software's list of kernels
   bool hides_behind_attention = false;  // a step at a time
+  ExpertPhase phase = ExpertPhase::around;
   bool is_deduplicated = false;  // a token goes once to each node, and there once to each rank
   bool is_of_head = false;
   Traffic traffic = Traffic::stream;  // of listed kernels

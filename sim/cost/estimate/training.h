@@ -70,6 +70,9 @@ struct Training {
   std::optional<int> expert_tensor_parallel;  // ranks that split an expert; absent: as all else
   Dispatch dispatch = Dispatch::all_to_all;
   ExpertLoad expert_load;
+  // A forward and another microbatch's backward run beside each other, each behind the other's
+  // exchanges of experts.
+  bool overlaps_experts = false;
   std::optional<double> expert_capacity;  // rows of an expert relative to the mean; more is dropped
   bool sequence_parallel = false;         // activations between split layers are split by tokens
   Recompute recompute;
