@@ -75,9 +75,6 @@ void read_exchanges(const ModelFlags& flags, const Model& model, Training& train
     }
   }
   if (flags.expert_dispatch) training.dispatch = parse_dispatch(*flags.expert_dispatch);
-  if (flags.expert_overlap) {
-    training.overlaps_experts = choose<bool>(*flags.expert_overlap, "--expert-overlap", switches);
-  }
   if (flags.expert_load) training.expert_load = parse_expert_load(*flags.expert_load);
   if (flags.expert_capacity) {
     training.expert_capacity = parse_factor(*flags.expert_capacity, "--expert-capacity");
@@ -133,8 +130,6 @@ std::vector<FlagHelp> all_model_flags(ModelFlags& flags) {
        "bucket of gradients; off: reduced at the end"},
       {"--overlap-gather", &flags.overlap_gather, "on|off",
        "--zero 1, 2: gathers weights during forwards"}};
-  all.push_back({"--expert-overlap", &flags.expert_overlap, "on|off",
-                 "hides experts' exchanges: F beside B; default off"});
   std::ranges::move(option_flags(flags), std::back_inserter(all));
   return all;
 }

@@ -17,8 +17,7 @@ struct ModelFlags {
   Flag micro_batch_size, sequence_length, tensor_parallel, devices;
   Flag recompute, attention, precision;
   Flag context_parallel, context_parallel_type;
-  Flag expert_parallel, expert_tensor_parallel, expert_dispatch, expert_load, expert_capacity,
-      expert_overlap;
+  Flag expert_parallel, expert_tensor_parallel, expert_dispatch, expert_load, expert_capacity;
   Flag weights, gradient_bytes, overlap_gather, tensor_overlap, optimizer_bytes, software_factor;
   ReplicaFlags replicas;
   Flag global_batch;

@@ -64,8 +64,12 @@ AskedPrediction prepare(const PredictFlags& flags, const WantedOutputs& outputs)
   if (outputs.json) needed += json_needs;
   ScheduleFlags schedule = flags.schedule;
   set_microbatches(flags.costs.model.global_batch, request.costs, schedule);
-  request.schedule = choose_schedule(schedule, needed);
   auto* training = std::get_if<TrainingRequest>(&request.costs.costs);
+  if (schedule.overlap_experts && training != nullptr && training->model.has_experts()) {
+    training->training.overlaps_experts = true;  // pairs have the additional forward
+    schedule.overlap_experts = false;
+  }
+  request.schedule = choose_schedule(schedule, needed);
   if (training != nullptr && training->devices) {  // now that replicas are known
     std::vector<std::string> notes;
     training->with_ranks(request.schedule.schedule.ranks(), &notes);

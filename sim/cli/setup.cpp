@@ -71,14 +71,15 @@ GivenCosts given_costs(const CostFlags& flags) {
 }  // namespace
 
 std::vector<FlagHelp> schedule_flags_but_name(ScheduleFlags& flags) {
-  return {{"--stages", &flags.stages, "P", "pipeline ranks"},
-          {"--microbatches", &flags.microbatches, "M", "microbatches per iteration"},
-          {"--virtual-stages", &flags.virtual_stages, "V",
-           "chunks per rank; default 1, looped and V: 2"},
-          {"--group", &flags.group, "G", "microbatches per group of interleaved; default P"},
-          {"--overlap-experts", &flags.overlap_experts, "adds a warm-up forward to interleaved"},
-          {"--placement", &flags.placement, "loop|v|LIST",
-           "loop, v or each stage's rank; default loop or v"}};
+  return {
+      {"--stages", &flags.stages, "P", "pipeline ranks"},
+      {"--microbatches", &flags.microbatches, "M", "microbatches per iteration"},
+      {"--virtual-stages", &flags.virtual_stages, "V",
+       "chunks per rank; default 1, looped and V: 2"},
+      {"--group", &flags.group, "G", "microbatches per group of interleaved; default P"},
+      {"--overlap-experts", &flags.overlap_experts, "interleaved: F beside B, one more in flight"},
+      {"--placement", &flags.placement, "loop|v|LIST",
+       "loop, v or each stage's rank; default loop or v"}};
 }
 
 std::vector<FlagHelp> cost_flags(CostFlags& flags) {

@@ -76,7 +76,7 @@ class Switches {
     if (now_.expert_parallel == 1) return;
     if (now_.dispatch != Dispatch::deduplicated) add({{{"--expert-dispatch", "deduplicated"}}});
     const bool can = !now_.recompute.full && !now_.recompute.experts;
-    if (can && !now_.overlaps_experts) add({{{"--expert-overlap", "on"}}});
+    if (can && !now_.overlaps_experts) add({{{"--overlap-experts", "on"}}});
   }
 
   void add_replicas() {

@@ -208,7 +208,7 @@ class Megatron : private MegatronReader {
     if (group && chunks > 1) imported_.add("--group", *group);
     asked_.group = group.value_or(ranks_.stages);
     if (arguments_.is_set("--overlap-moe-expert-parallel-comm")) {
-      if (chunks > 1) {
+      if (chunks > 1 || ranks_.stages == 1) {
         imported_.add("--overlap-experts");
       } else {
         lacks("--overlap-moe-expert-parallel-comm", "takes several chunks per rank here");

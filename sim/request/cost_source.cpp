@@ -281,7 +281,7 @@ Schedule CostSource::complete(Schedule schedule) const {
     const bool has_cells = std::ranges::any_of(paired.actions.all(), &Action::joined);
     if (waits || !has_cells) {
       throw input_error(fmt::format(
-          "--expert-overlap on: {} has no forwards to run beside backwards; give --schedule "
+          "--overlap-experts: {} has no forwards to run beside backwards; give --schedule "
           "interleaved, or dualpipe, which does so by itself",
           printable(schedule.name)));
     }

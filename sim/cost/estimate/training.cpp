@@ -90,9 +90,6 @@ void check_experts(const Training& training, const Model& model) {
   constexpr std::string_view flag = "--expert-parallel";
   if (!model.has_experts()) {
     if (ranks > 1) refuse_flag(flag, ranks, fmt::format("{} has no experts; omit it", model.name));
-    if (training.overlaps_experts) {
-      throw input_error(fmt::format("--expert-overlap on: {} has no experts; omit it", model.name));
-    }
     if (training.expert_tensor_parallel) {
       refuse_flag("--expert-tensor-parallel", parts,
                   fmt::format("{} has no experts; omit it", model.name));
@@ -102,7 +99,7 @@ void check_experts(const Training& training, const Model& model) {
   check_expert_load(training.expert_load, model);
   if (training.overlaps_experts && (training.recompute.full || training.recompute.experts)) {
     throw input_error(fmt::format(
-        "--expert-overlap on: what --recompute {} makes again has exchanges of its own; recompute "
+        "--overlap-experts: what --recompute {} makes again has exchanges of its own; recompute "
         "other parts, such as activation",
         recompute_name(training.recompute)));
   }
