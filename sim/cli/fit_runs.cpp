@@ -257,7 +257,7 @@ PredictionRequest run_request(const RunCells& cells, const FitStart& start) {
   model.global_batch = cell(cells, "global_batch");
   PredictionRequest request;
   request.costs = cost_request(costs);
-  set_microbatches(model.global_batch, request.costs, schedule);
+  settle_schedule(model.global_batch, request.costs, schedule);
   request.schedule = choose_schedule(schedule, request.costs.bytes_needed());
   return request;
 }

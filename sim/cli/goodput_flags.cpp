@@ -86,7 +86,7 @@ void predict_iteration(const GoodputFlags& flags, GoodputJob& job,
                           !flags.schedule.schedule->ends_with(".csv");
   const BytesNeeded needed = request.costs.bytes_needed(on_streams);
   ScheduleFlags schedule = flags.schedule;
-  set_microbatches(costs.model.global_batch, request.costs, schedule);
+  settle_schedule(costs.model.global_batch, request.costs, schedule);
   request.schedule = choose_schedule(schedule, needed);
   const PreparedPrediction prepared = prepare(std::move(request));
   Progress progress;

@@ -74,6 +74,19 @@ void read_exchanges(const ModelFlags& flags, const Model& model, Training& train
       notes.push_back("--context-parallel-type has no effect: there is one context-parallel rank");
     }
   }
+  for (const auto& [flag, name] : {std::pair(&flags.expert_dispatch, "--expert-dispatch"),
+                                   {&flags.expert_load, "--expert-load"},
+                                   {&flags.expert_capacity, "--expert-capacity"}}) {
+    if (!*flag) continue;
+    if (!model.has_experts()) {
+      throw input_error(fmt::format("{} {}: {} has no experts; omit it", name, quote(**flag),
+                                    printable(model.name)));
+    }
+    const bool is_alone = training.expert_parallel == 1 && flag != &flags.expert_capacity;
+    if (is_alone && !flags.is_open) {
+      notes.push_back(fmt::format("{} has no effect: every rank has all experts", name));
+    }
+  }
   if (flags.expert_dispatch) training.dispatch = parse_dispatch(*flags.expert_dispatch);
   if (flags.expert_load) training.expert_load = parse_expert_load(*flags.expert_load);
   if (flags.expert_capacity) {

@@ -101,7 +101,7 @@ void run(const PartitionFlags& flags) {
   cost_flags.costs.reset();
   cost_flags.layout = flags.layout;
   CostRequest costs = cost_request(cost_flags, input.file, input.name);
-  set_microbatches(cost_flags.model.global_batch, costs, schedule_flags);
+  settle_schedule(cost_flags.model.global_batch, costs, schedule_flags);
   const CostSource source(std::move(costs));
   check_time(schedule_flags, time);
   const ScheduleChoice choice = choose_schedule(schedule_flags, source.bytes_needed());

@@ -34,7 +34,7 @@ constexpr AxisHelp axes_help[plan_axis_count] = {
     {"data-parallel", "D", "replicas of the pipeline"},
     {"micro-batch-size", "B", "sequences per microbatch"},
     {"sequence-parallel", "on|off", "shards norms and dropout by tokens over T ranks"},
-    {"recompute", "none|full|LIST", "attention, norms, activation, products"},
+    {"recompute", "none|full|LIST", "parts of blocks to compute again"},
     {"zero", "0|1|2|3", "shards optimizer, gradients, weights"},
     {"shard-over", "all|node", "shards over all replicas, or those of a node"},
     {"gather", "window|pass|once", "how long gathered weights stay"},

@@ -63,12 +63,8 @@ AskedPrediction prepare(const PredictFlags& flags, const WantedOutputs& outputs)
   needed = needed.times(std::max(request.iterations, at_once));
   if (outputs.json) needed += json_needs;
   ScheduleFlags schedule = flags.schedule;
-  set_microbatches(flags.costs.model.global_batch, request.costs, schedule);
+  settle_schedule(flags.costs.model.global_batch, request.costs, schedule);
   auto* training = std::get_if<TrainingRequest>(&request.costs.costs);
-  if (schedule.overlap_experts && training != nullptr && training->model.has_experts()) {
-    training->training.overlaps_experts = true;  // pairs have the additional forward
-    schedule.overlap_experts = false;
-  }
   request.schedule = choose_schedule(schedule, needed);
   if (training != nullptr && training->devices) {  // now that replicas are known
     std::vector<std::string> notes;

@@ -316,8 +316,8 @@ void run_receives(ReceivesVerbFlags flags, const std::vector<std::string>& argum
        {"--model", file_of(flags.costs.model.model)},
        {"--cluster", file_of(flags.costs.model.cluster)},
        {"--output", flags.output, true}});
-  const CostRequest request = cost_request(flags.costs);
-  set_microbatches(flags.costs.model.global_batch, request, flags.schedule);
+  CostRequest request = cost_request(flags.costs);
+  settle_schedule(flags.costs.model.global_batch, request, flags.schedule);
   const CostSource source(request);
   BytesNeeded needed = source.bytes_needed(true);
   needed += needed_to_place;

@@ -88,7 +88,7 @@ struct AskedCosts {
 AskedCosts asked_costs(const SchedulesFlags& flags, ScheduleFlags& schedule) {
   if (flags.run.empty()) {
     CostRequest costs = cost_request(flags.costs);
-    set_microbatches(flags.costs.model.global_batch, costs, schedule);
+    settle_schedule(flags.costs.model.global_batch, costs, schedule);
     return {std::move(costs), {}};
   }
   refuse_other_costs(flags.costs, "--run");

@@ -146,7 +146,12 @@ void refuse_other_costs(const CostFlags& flags, std::string_view flag) {
   }
 }
 
-void set_microbatches(const Flag& global_batch, const CostRequest& costs, ScheduleFlags& schedule) {
+void settle_schedule(const Flag& global_batch, CostRequest& costs, ScheduleFlags& schedule) {
+  auto* const trained = std::get_if<TrainingRequest>(&costs.costs);
+  if (schedule.overlap_experts && trained != nullptr && trained->model.has_experts()) {
+    trained->training.overlaps_experts = true;  // pairs have the additional forward
+    schedule.overlap_experts = false;
+  }
   const auto* training = std::get_if<TrainingRequest>(&costs.costs);
   if (!global_batch || training == nullptr) return;  // it is a model's
   if (schedule.microbatches) {
@@ -162,7 +167,7 @@ void set_microbatches(const Flag& global_batch, const CostRequest& costs, Schedu
 
 FlagsOutcome outcome_of(CostRequest costs, const Flag& global_batch, ScheduleFlags schedule,
                         int accumulate) {
-  set_microbatches(global_batch, costs, schedule);
+  settle_schedule(global_batch, costs, schedule);
   if (accumulate > 1) {
     const int all = parse_count(*schedule.microbatches, "--global-batch");
     if (all % accumulate != 0) {

@@ -53,8 +53,9 @@ CostRequest cost_request(const CostFlags& flags, std::optional<CostsFile> file, 
 // Throws an input error if a flag other than `flag` gives costs, too.
 void refuse_other_costs(const CostFlags& flags, std::string_view flag);
 
-// Sets the microbatches from --global-batch, if given.
-void set_microbatches(const Flag& global_batch, const CostRequest& costs, ScheduleFlags& schedule);
+// What costs and schedule say of each other: the microbatches of --global-batch, if given, and
+// pairs of --overlap-experts.
+void settle_schedule(const Flag& global_batch, CostRequest& costs, ScheduleFlags& schedule);
 
 // What a schedule comes to: an iteration, or `accumulate` of them with one step, which share the
 // microbatches of the global batch. Throws what predict refuses.

@@ -18,13 +18,15 @@ double attention_weights(const Model& model) {
          number(latent.kv_rank * model.heads * (latent.plain_size + latent.value_size));
 }
 
-double mlp_weights(const Model& model, const BlockKind& kind) {
+double mlp_weights(const Model& model, const BlockKind& kind, double routed) {
   const double h = number(model.hidden_size);
   const double matrices = model.is_gated ? 3 : 2;
   if (!kind.has_experts) return matrices * h * number(model.mlp_size);
   const double gate = model.has_shared_gate ? h : 0;
   return h * number(model.experts) + gate +
-         matrices * h * number(model.experts_per_token * model.expert_size + model.shared_size);
+         matrices * h *
+             (routed * number(model.experts_per_token * model.expert_size) +
+              number(model.shared_size));
 }
 
 }  // namespace
@@ -35,7 +37,7 @@ double core_flops(const Model& model, const BlockKind& kind, std::int64_t length
   return 2 * seen * number(model.attention_size() + model.output_size());
 }
 
-double layer_flops(const Model& model, int layer, std::int64_t length) {
+double layer_flops(const Model& model, int layer, std::int64_t length, double routed) {
   const double s = number(length);
   const double h = number(model.hidden_size);
   const double logits = 2 * s * h * number(model.vocabulary_size);
@@ -43,7 +45,7 @@ double layer_flops(const Model& model, int layer, std::int64_t length) {
   if (model.is_head(layer)) return logits;
   if (model.architecture == Architecture::mlp) return 2 * s * h * h;
   const BlockKind& kind = model.kind_of(layer);
-  const double block = 2 * s * (attention_weights(model) + mlp_weights(model, kind)) +
+  const double block = 2 * s * (attention_weights(model) + mlp_weights(model, kind, routed)) +
                        core_flops(model, kind, length);
   return model.is_prediction(layer) ? block + 4 * s * h * h + logits : block;
 }

@@ -13,7 +13,8 @@ namespace pipesim {
 // counted, as published utilisations do (Narayanan et al., arXiv 2104.04473): without a window
 // all pairs.
 double core_flops(const Model& model, const BlockKind& kind, std::int64_t length);
-// Of a layer that is not listed; with its experts, those that a token goes through.
-double layer_flops(const Model& model, int layer, std::int64_t length);
+// Of a layer that is not listed; with its experts, those that a token goes through, and with
+// capacity this share of them.
+double layer_flops(const Model& model, int layer, std::int64_t length, double routed = 1);
 
 }  // namespace pipesim

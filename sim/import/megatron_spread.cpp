@@ -108,6 +108,9 @@ class MegatronSpread : private MegatronReader {
     constexpr const char* name = "--moe-expert-capacity-factor";
     const std::string factor = arguments_.text(name).value_or("-1");
     if (factor.starts_with('-')) return;  // none
+    if (!number_between(factor, 0.01, 100)) {
+      arguments_.fail(name, "is not between 0.01 and 100; give a factor such as 1.25");
+    }
     imported_.add("--expert-capacity", factor);
     if (!arguments_.is_set("--moe-pad-expert-input-to-capacity")) {
       approximates(name, "tokens are spread evenly over experts here; give --expert-load");

@@ -10,6 +10,7 @@
 #include "sim/cost/estimate/rounding.h"
 #include "sim/cost/layout.h"
 #include "sim/cost/recut.h"
+#include "sim/schedule/deadlock.h"
 #include "sim/schedule/pair.h"
 #include "traces/base/error.h"
 #include "traces/base/text.h"
@@ -279,11 +280,12 @@ Schedule CostSource::complete(Schedule schedule) const {
                        schedule.placement.copies() == 1;
     Schedule paired = pair_neighbours(schedule);
     const bool has_cells = std::ranges::any_of(paired.actions.all(), &Action::joined);
-    if (waits || !has_cells) {
+    if (waits || !has_cells || find_deadlock(paired, SendMode::buffered)) {
       throw input_error(fmt::format(
-          "--overlap-experts: {} has no forwards to run beside backwards; give --schedule "
-          "interleaved, or dualpipe, which does so by itself",
-          printable(schedule.name)));
+          "--overlap-experts: {} of {} has no forwards that could run beside backwards; give "
+          "--schedule interleaved with a multiple of the stages, and more of them, or dualpipe, "
+          "which does so by itself",
+          printable(schedule.name), plural(schedule.microbatches, "microbatch")));
     }
     schedule = std::move(paired);
   }

@@ -567,8 +567,10 @@ double CostModel::model_flops(int microbatches) const {
     }
     return of_sequence * sequences(microbatches);
   }
+  // What capacity drops of balanced tokens is not computed.
+  const double routed = std::min(1.0, training_.expert_capacity.value_or(1));
   for (int layer = 0; layer < model_.layers(); ++layer) {
-    of_sequence += layer_flops(model_, layer, training_.sequence_length);
+    of_sequence += layer_flops(model_, layer, training_.sequence_length, routed);
   }
   return 3 * of_sequence * sequences(microbatches);
 }

@@ -123,7 +123,15 @@ ExpertLoad parse_expert_load(const std::string& text) {
 }
 
 void check_expert_load(const ExpertLoad& load, const Model& model) {
-  if (!load.counts || std::ssize(load.counts->front()) == model.experts) return;
+  if (!load.counts) return;
+  const std::int64_t layers = std::ssize(*load.counts);
+  if (layers > 1 && layers != model.blocks_with_experts()) {
+    throw input_error(fmt::format(
+        "--expert-load {}: {}, but {} has {} with experts; give a line for each, or one",
+        printable(load.name), plural(layers, "line"), model.name,
+        plural(model.blocks_with_experts(), "block")));
+  }
+  if (std::ssize(load.counts->front()) == model.experts) return;
   throw input_error(fmt::format("--expert-load {}: counts of {}, but {} has {}",
                                 printable(load.name), plural(load.counts->front().size(), "expert"),
                                 model.name, model.experts));

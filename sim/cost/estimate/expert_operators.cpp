@@ -1,5 +1,7 @@
 // Operators of a block's experts: the router, the exchanges of tokens, grouped products, and the
 // shared experts that every token goes through.
+#include <algorithm>
+
 #include "sim/cost/estimate/operators_builder.h"
 
 namespace pipesim {
@@ -97,8 +99,9 @@ void OperatorsBuilder::permute() {
       tokens * rows_.imbalance *
       distinct_groups(model_.experts, model_.experts_per_token, training_.expert_parallel);
   const double sorted = rows_.experts > 1 ? 4 * rows_.rows : 0;
+  const double each_way = 2 * (tokens + rows_.copies) + sorted;
   const double moved =
-      bytes * (arrives_once ? 2 * (arrived + rows_.rows) : 2 * (tokens + rows_.copies) + sorted);
+      bytes * (arrives_once ? std::min(each_way, 2 * (arrived + rows_.rows)) : each_way);
   const int kernels = rows_.experts > 1 && !arrives_once ? 4 : 2;
   Operator& there = elementwise("permute", Pass::forward, moved, kernels);
   there.saved_bytes = input_value_ * static_cast<double>(hidden_) * rows_.rows;

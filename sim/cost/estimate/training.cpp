@@ -103,29 +103,35 @@ void check_experts(const Training& training, const Model& model) {
         "other parts, such as activation",
         recompute_name(training.recompute)));
   }
-  if (model.experts % ranks != 0) {
-    refuse(
-        flag, ranks, divisors(model.experts),
-        fmt::format("does not divide the {} of {}", plural(model.experts, "expert"), model.name));
-  }
+  constexpr std::string_view parts_flag = "--expert-tensor-parallel";
+  const std::int64_t all = std::int64_t{training.tensor_parallel} * training.replicas();
+  const auto valid = [&](std::int64_t whole, std::int64_t others) {
+    std::vector<std::int64_t> numbers = divisors(whole);
+    std::erase_if(numbers, [&](std::int64_t n) { return all % (n * others) != 0; });
+    return numbers;
+  };
   if (model.expert_size % parts != 0) {
-    refuse("--expert-tensor-parallel", parts, divisors(model.expert_size),
+    refuse(parts_flag, parts, valid(model.expert_size, ranks),
            fmt::format("does not divide an expert_size of {}", model.expert_size));
   }
-  const std::int64_t all = std::int64_t{training.tensor_parallel} * training.replicas();
+  if (model.experts % ranks != 0) {
+    refuse(
+        flag, ranks, valid(model.experts, parts),
+        fmt::format("does not divide the {} of {}", plural(model.experts, "expert"), model.name));
+  }
   if (all % (ranks * parts) != 0) {
-    std::vector<std::int64_t> valid = divisors(model.experts);
-    std::erase_if(valid, [&](std::int64_t n) { return all % (n * parts) != 0; });
-    refuse(flag, ranks, valid,
-           fmt::format("experts are spread over the {} tensor-parallel x {} context-parallel x {} "
-                       "data-parallel ranks of a pipeline rank, and {} x {} that split each expert "
-                       "do not divide these {}",
-                       training.tensor_parallel, training.context_parallel, training.data_parallel,
-                       ranks, parts, all));
+    const std::string rule = fmt::format(
+        "experts are spread over the {} tensor-parallel x {} context-parallel x {} data-parallel "
+        "ranks of a pipeline rank, and {} x {} that split each expert do not divide these {}",
+        training.tensor_parallel, training.context_parallel, training.data_parallel, ranks, parts,
+        all);
+    const std::vector<std::int64_t> numbers = valid(model.experts, parts);
+    if (!numbers.empty() && ranks > 1) refuse(flag, ranks, numbers, rule);
+    refuse(parts_flag, parts, valid(model.expert_size, ranks), rule);
   }
   const bool is_spread = ranks > 1 || parts != training.tensor_parallel;
   if (training.tensor_parallel > 1 && is_spread && !training.sequence_parallel) {
-    refuse_flag(flag, ranks,
+    refuse_flag(ranks > 1 ? flag : parts_flag, ranks > 1 ? ranks : parts,
                 "tensor-parallel ranks must have tokens of their own to send to experts; give "
                 "--sequence-parallel");
   }
@@ -175,7 +181,8 @@ void check_context(const Training& training, const Model& model) {
   }
   // Both halves of the work of a causal sequence are dealt out as pairs of chunks.
   if (length % (2 * ranks) != 0) {
-    refuse_length(training, model, 2 * ranks,
+    const std::int64_t split = training.sequence_parallel ? training.tensor_parallel : 1;
+    refuse_length(training, model, ranks * std::lcm<std::int64_t>(2, split),
                   fmt::format("{} context-parallel ranks share 2 chunks each of it", ranks));
   }
   if (training.context_exchange == ContextExchange::ring && sees_parts(model, length)) {
