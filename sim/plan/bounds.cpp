@@ -68,6 +68,7 @@ ScheduleProfile profile_of(const Family& family, const ScheduleRequest& request)
   const Schedule schedule = generate(family, profile.shape);
   profile.splits_backward = std::ranges::any_of(
       schedule.actions.all(), [](const Action& action) { return action.kind == Kind::I; });
+  profile.has_cells = std::ranges::any_of(schedule.actions.all(), &Action::joined);
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     profile.ranks.push_back(
         fullest_instants(schedule.actions[rank], schedule.placement.stages_of(rank)));
@@ -221,7 +222,7 @@ class LeastTime {
   }
 
   std::int64_t hidden_ns(const StageCosts& stage, int rank) const {
-    if (!stage.overlap_ns) return 0;
+    if (!stage.overlap_ns || !profile_.has_cells) return 0;
     std::int64_t longest = 0;
     for (const int other : placement_.stages_of(rank)) {
       longest =

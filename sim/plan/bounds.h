@@ -27,6 +27,7 @@ struct HeldInstant {
 struct ScheduleProfile {
   Shape shape;
   bool splits_backward = false;  // has an I
+  bool has_cells = false;        // of a forward and a backward
   // Each rank's peaks, by several weights of a residue.
   std::vector<std::vector<HeldInstant>> ranks;
   std::vector<int> windows;  // how often a window gathers each stage
