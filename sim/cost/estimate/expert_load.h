@@ -43,7 +43,7 @@ struct ExpertRows {
   double copies = 0;           // that a rank sends, to itself included
   double rows = 0;             // that a rank's experts get
   double imbalance = 1;        // those that it gets relative to the mean
-  double dropped = 0;          // share of the copies that capacity drops
+  double dropped = 0;          // share of the fullest rank's copies that capacity drops
   bool is_spread = false;      // tokens go to other ranks, or come from them
 };
 ExpertRows expert_rows(const Model& model, const Training& training);
